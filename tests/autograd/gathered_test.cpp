@@ -168,7 +168,8 @@ TEST_CASE("a loop over parts is differentiated by work in proportion to its inpu
   CHECK(peak(80) < 2.1 * peak(40));
 }
 
-TEST_CASE("Plans for such a loop move bytes in proportion to its input", "[autograd][gathered]") {
+TEST_CASE("Plans for such a loop move bytes in proportion to its input",
+          "[autograd][gathered][no-isa]") {
   const auto function = GENERATE(&loop, &split_loop);
   const auto bytes_of = [](const jit::PlanReport& plan) {
     double bytes = 0;

@@ -120,7 +120,7 @@ chargpt::Gpt tiny_gpt() {
 
 }  // namespace
 
-TEST_CASE("the examples' models learn as in PyTorch", "[nn][examples][reference]") {
+TEST_CASE("the examples' models learn as in PyTorch", "[nn][examples][reference][no-isa]") {
   const Threads one(1);
   const Tensor x = test::number(1000, {64, 100}) * 3.5;
   const Tensor y = test::classes({64}, 10);

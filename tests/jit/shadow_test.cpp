@@ -235,7 +235,7 @@ Tensor long_chain(const Tensor& x) {
   return sum(y, {0});
 }
 
-TEST_CASE("a wrong pass is named, with the smallest graph", "[jit][shadow]") {
+TEST_CASE("a wrong pass is named, with the smallest graph", "[jit][shadow][no-isa]") {
   const Tensor x = ramp({6, 5});
   const auto f = compile([](const Tensor& t) { return long_chain(t) - 1; }, shadowed);
   const Planted plant("wrong_operand", wrong_operand);

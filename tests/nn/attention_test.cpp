@@ -181,7 +181,7 @@ TEST_CASE("attention in blocks is the same up to rounding, compiled to the bit",
                   hiding([](auto, int64_t i, int64_t j) { return j <= i - 5; }));
 }
 
-TEST_CASE("in blocks, a step's memory does not hold all scores", "[nn][memory][host]") {
+TEST_CASE("in blocks, a step's memory does not hold all scores", "[nn][memory][host][no-isa]") {
   const int64_t positions = 1024;
   const Tensor x = randn({4, positions, 16});
   const Operands all = {x, x, x};

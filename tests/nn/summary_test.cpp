@@ -153,7 +153,7 @@ TEST_CASE("a weight that is computed is its layer's", "[nn][summary]") {
   CHECK(output(summary, "layer") == "float32[2, 4]");
 }
 
-TEST_CASE("ResNet-18 has the literature's numbers", "[nn][summary]") {
+TEST_CASE("ResNet-18 has the literature's numbers", "[nn][summary][no-isa]") {
   const models::ResNet model = models::resnet18();
   nn::eval(model);
   const nn::Summary summary = nn::summary(model, zeros({1, 3, 224, 224}));

@@ -158,7 +158,8 @@ TEST_CASE("parts are chosen", "[eager][distributions]") {
   CHECK_THROWS_AS(choice(tensor(3), {1}), Error);
 }
 
-TEST_CASE("gamma, beta and Poisson numbers are what they are called", "[eager][distributions]") {
+TEST_CASE("gamma, beta and Poisson numbers are what they are called",
+          "[eager][distributions][no-isa]") {
   const Generator generator(10);
   for (const DType dtype : {f32, f64}) {
     CHECK(distance(gamma({count}, 3, 2, dtype, generator),
