@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Callable, Iterable, Iterator, Protocol, Sequence, Union
+from typing import Any, Callable, Iterable, Iterator, Mapping, Protocol, Sequence, Union
 
 from nitinol import _ext
 from nitinol._ext import Group, Tensor, Variable
@@ -20,8 +20,9 @@ class MapDataset(Protocol):
 
 
 Data = Union[
-    TensorLike, Sequence[TensorLike], MapDataset, Iterable[Any], Callable[[], Iterator[Any]]
-]
+    TensorLike, Sequence[TensorLike], Mapping[str, TensorLike], MapDataset, Iterable[Any],
+    Callable[[], Iterator[Any]],
+]  # fmt: skip
 
 
 def _is_tensor(value: Any) -> bool:
@@ -68,7 +69,7 @@ class DataLoader:
     data: a tensor or several, whose row i makes sample i; an object with __len__ and __getitem__; or
     a stream: what can be iterated, or a function that begins an iteration. Samples are tensors, arrays
     or numbers, or tuples and dicts of them, which batches have with a new first axis. Of tensors a
-    batch is a tuple.
+    batch is a tuple, of a dict of tensors a dict.
 
     shuffle: else in the order there is; by default all but streams, and unless there is a sampler.
     device: where batches go. sampler: f(pass) gives the numbers of the samples, as weighted() does.
@@ -96,6 +97,7 @@ class DataLoader:
         collate: Callable[[list[Any]], Any] | None = None,
     ) -> None:
         self._tensors: list[Tensor] | None = None
+        self._names: list[str] | None = None  # of the tensors of a dict
         self._data: Any = data
         self._collate = _stacked if collate is None else collate
         if collate is not None and not callable(collate):
@@ -103,6 +105,17 @@ class DataLoader:
         is_list = isinstance(data, (tuple, list)) and all(map(_is_tensor, data))
         if _is_tensor(data) or is_list:
             self._tensors = _ext._rows_of(data if is_list else [data])
+            samples = self._tensors[0].shape[0]
+        elif isinstance(data, Mapping):
+            for name, value in data.items():
+                if not _is_tensor(value):
+                    raise TypeError(
+                        f"DataLoader: data[{name!r}] is "
+                        f"{_ext._with_article(type(value).__name__)}; expected a tensor, whose row "
+                        "i is of sample i"
+                    )
+            self._names = list(data)
+            self._tensors = _ext._rows_of(list(data.values()))
             samples = self._tensors[0].shape[0]
         elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
             samples = len(data)  # type: ignore[arg-type]
@@ -247,9 +260,11 @@ class _Pass:
         first, last = loader._order.range(i)
         if loader._tensors is not None:
             if self._rows is None:
-                return tuple(tensor[first:last] for tensor in loader._tensors)
-            rows = self._rows[first:last]
-            return tuple(_ext.take(tensor, rows, axis=0) for tensor in loader._tensors)
+                parts = [tensor[first:last] for tensor in loader._tensors]
+            else:
+                rows = self._rows[first:last]
+                parts = [_ext.take(tensor, rows, axis=0) for tensor in loader._tensors]
+            return tuple(parts) if loader._names is None else dict(zip(loader._names, parts))
         numbers = range(first, last) if self._numbers is None else self._numbers[first:last]
         return loader._collate([loader._data[number] for number in numbers])
 

@@ -15,7 +15,7 @@ from nitinol import _fit_optimizer as of_optimizer
 from nitinol import nn
 from nitinol._ext import Group
 from nitinol._fit_ranks import Ranks
-from nitinol._fitting import EarlyStopping, State, check
+from nitinol._fitting import EarlyStopping, State, check, check_loss, check_metrics
 from nitinol._metric_log import MetricLog
 from nitinol._metrics import Metric
 from nitinol._sharded import Sharded
@@ -67,6 +67,7 @@ def fit(
     the state of the whole one, so that training goes on with another number of ranks, or without Sharded.
     """
     ranks = Ranks(of_optimizer.group_of(optimizer, group))
+    check_metrics(metrics)
     columns = ["loss", *(metric.name for metric in metrics)]
     columns += [f"validation {name}" for name in columns] if validation is not None else []
     check(epochs, checkpoint_steps, early_stopping, columns)
@@ -80,7 +81,9 @@ def fit(
     def forward(x: nt.Tensor, y: nt.Tensor) -> tuple[nt.Tensor, nt.Tensor]:
         with nn.autocast(nt.float32 if autocast is None else autocast):
             out = call(x)
-            return out, loss(out, y)
+            value = loss(out, y)
+            check_loss(value)
+            return out, value
 
     @nt.compile(name="fit: step")
     def train_step(x: nt.Tensor, y: nt.Tensor) -> list[nt.Tensor]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
+from typing import Any, Sequence
 
 import nitinol as nt
 from nitinol import nn
+from nitinol._metrics import Metric
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,21 @@ class State:
             return
         count = self.worse.value.item() + 1
         self.worse.value = nt.asarray(-1 if count >= stopping.patience else count)
+
+
+def check_metrics(metrics: Sequence[Metric]) -> None:
+    for metric in metrics:
+        if not isinstance(metric, Metric):
+            raise TypeError(
+                f"fit: metrics has {metric!r}; expected an nn.Metric: nn.accuracy(), ..."
+            )
+
+
+def check_loss(value: Any) -> None:
+    if not isinstance(value, nt.Tensor):
+        raise TypeError(
+            f"fit: loss(output, target) gave {value!r}; expected a Tensor of one element"
+        )
 
 
 def check(

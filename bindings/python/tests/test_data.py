@@ -72,6 +72,21 @@ def test_structures_of_samples() -> None:
         batch_of(lambda i: (i,) * (i + 1))
 
 
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_dict_of_tensors_gives_dicts(shuffle: bool) -> None:
+    x = nt.arange(10)
+    named = nn.DataLoader({"x": x, "twice": (x * 2).numpy()}, batch=4, seed=7, shuffle=shuffle)
+    rows = nn.DataLoader((x, x * 2), batch=4, seed=7, shuffle=shuffle)
+    assert len(named) == 3
+    for batch, (a, b) in zip(named, rows):
+        assert list(batch) == ["x", "twice"]
+        assert batch["x"].tolist() == a.tolist() and batch["twice"].tolist() == b.tolist()
+    with pytest.raises(TypeError, match=r"data\['name'\] is a list; expected a tensor"):
+        nn.DataLoader({"x": x, "name": ["a"] * 10})  # type: ignore[dict-item]
+    with pytest.raises(nt.Error, match="DataLoader"):
+        nn.DataLoader({"x": x, "y": x[1:]})
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_streams(workers: int) -> None:
     def generate() -> Iterator[tuple[int]]:

@@ -194,6 +194,11 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     for call, text in makes_none:
         with pytest.raises(nt.Error, match=text):
             call()
+    with pytest.raises(TypeError, match="metrics has 'accuracy'; expected an nn.Metric"):
+        fit(metrics=["accuracy"])
+    for compiled in (True, False):
+        with pytest.raises(TypeError, match=r"loss\(output, target\) gave 1; expected a Tensor"):
+            nn.fit(net, lambda out, y: 1, nn.Sgd(net), loader_of(), compiled=compiled)  # type: ignore
     assert fit(epochs=0) == []
     assert [len(fit(epochs=n, checkpoint=path)) for n in (2, 2, 3)] == [2, 2, 3]
     with pytest.raises(nt.Error, match="goes on with the metrics"):
