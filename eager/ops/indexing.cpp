@@ -249,12 +249,13 @@ Tensor At::window_part() const {
 }
 
 Tensor At::with_window(const Tensor& part) const {
-  // All of it, and not the other way round: no start is behind the first element.
-  const bool is_whole = sizes_ == base_.shape() && starts_ == Dims::filled(base_.rank(), 0);
-  if (part.shape() == base_.shape() && is_whole) return part;
-  if (shape_ == sizes_) return place(base_, part, starts_, sizes_, steps_);
   // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
-  return place(base_, reshape(expand(part, shape_), sizes_), starts_, sizes_, steps_);
+  const Tensor piece = shape_ == sizes_ ? part : reshape(expand(part, shape_), sizes_);
+  if (sizes_ != base_.shape()) return place(base_, piece, starts_, sizes_, steps_);
+  // All of it, perhaps with axes the other way round, which undoes itself.
+  const Tensor all = expand(piece, sizes_);
+  const bool is_reversed = starts_ != Dims::filled(base_.rank(), 0);
+  return is_reversed ? window(all, starts_, sizes_, steps_) : all;
 }
 
 namespace {
