@@ -2,6 +2,7 @@
 
 #include "core/autocast.h"
 #include "core/error.h"
+#include "core/place.h"
 #include "core/profiling.h"
 #include "eager/ops/ops.h"
 #include "tracer/recorder.h"
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 namespace nitinol::autograd {
@@ -199,9 +201,12 @@ void Sweep::run() {
   const EnabledScope scope(options_.builds_tape);
   const AutocastScope as_usual(f32);
   std::vector<Tensor> gradients;
+  std::optional<CallSite> place;  // of what rules of ops do: where the way back was asked for
   while (!waiting_.empty()) {
     Node* const node = waiting_.top();
     waiting_.pop();
+    std::optional<OnePlaceScope> of_library;
+    if (node->kind != Node::Kind::custom) of_library.emplace(place);
     Arrived here = std::move(arrived_.extract(node).mapped());
     gradients.clear();
     const tracer::OriginScope origin(node->trace, node->value);

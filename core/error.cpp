@@ -262,9 +262,12 @@ CallSite CallSite::here() {
 }
 
 CallSite CallSite::here_or_default() {
+  if (one_place != nullptr && *one_place) return **one_place;
   CallSite site;
   site.given_ = default_place();
-  return site.given_.empty() ? here() : site;
+  if (site.given_.empty()) return here();
+  if (one_place != nullptr) *one_place = site;
+  return site;
 }
 
 std::string CallSite::text() const {

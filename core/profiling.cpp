@@ -1,5 +1,6 @@
 // One lock guards all notes: an uncontended one costs less than the look at the clock. What asks
-// the user's side of a binding, the place, is asked before the lock is taken.
+// the user's side of a binding, the place, is asked before the lock is taken. What can wait until
+// notes are read waits: times are ticks until then, and steps of a run are their times alone.
 #include "core/profiling.h"
 
 #include "core/backend.h"
@@ -7,14 +8,15 @@
 #include "core/function_ref.h"
 #include "core/memory.h"
 #include "core/step_times.h"
+#include "core/ticks.h"
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <new>
 #include <pthread.h>
+#include <span>
 #include <utility>
 
 namespace nitinol {
@@ -30,11 +32,6 @@ namespace profiling {
 constinit std::atomic<const DeviceQuestions*> device_questions = nullptr;
 
 namespace {
-
-int64_t now_ns() {
-  const auto time = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
-}
 
 /// What this thread is doing makes nodes of the tape: the latest one's number goes there.
 constinit thread_local uint64_t* made_by_this = nullptr;
@@ -104,15 +101,16 @@ class Registry {
   void close(Notes& notes) noexcept {
     const std::lock_guard lock(mutex_);
     if (std::exchange(notes.is_stopped_, true)) return;
-    notes.content_.end_ns = now_ns();
+    notes.content_.end_ns = ticks();
     std::erase(open_, &notes);
     set_flags();
   }
 
   [[nodiscard]] Notes::Content content(const Notes& notes) {
     const std::lock_guard lock(mutex_);
-    Notes::Content content = notes.content_;
-    if (!notes.is_stopped_) content.end_ns = now_ns();
+    Notes::Content content = with_steps(notes);
+    if (!notes.is_stopped_) content.end_ns = ticks();
+    in_nanoseconds(content);
     return content;
   }
 
@@ -126,57 +124,88 @@ class Registry {
     auto base = std::make_shared<DeviceTime::Base>();
     device.synchronize();
     base->mark = device.mark();
-    base->time_ns = now_ns();
+    base->time_ns = TickScale().nanoseconds(ticks());
     const std::lock_guard lock(mutex_);
     return bases_[&device] = base;
   }
 
-  /// Adds notes of steps that have ended.
+  /// Notes steps that have ended.
   void add_steps(StepTimes& times) noexcept {
     if (pauses > 0) return;
     const Device device = times.steps_->device;
     const MemoryStatistics counts = counts_of(device);
+    const std::span<const int64_t> all = times.times();
     const uint32_t thread = thread_number();
     const std::lock_guard lock(mutex_);
     for (Notes* const open : open_) {
-      Notes::Content& content = open->content_;
+      const std::size_t count = std::min(times.count_, open->room());
+      open->content_.dropped += times.count_ - count;
+      if (count == 0) continue;
       try {
-        const std::size_t label = first_label(*open, times.steps_) + times.first_;
-        for (std::size_t i = 0; i < times.count_; ++i) {
-          if (content.notes.size() >= open->most_) {
-            ++content.dropped;
-            continue;
-          }
-          Note& note = content.notes.emplace_back();
-          note.begin_ns = times.times_ns_[i];
-          note.end_ns = times.times_ns_[i + 1];
-          note.label = static_cast<uint32_t>(label + i);
-          note.thread = thread;
-          if (!times.on_device_.empty()) note.on_device = times.on_device_[i];
-        }
-        add_to(content, {times.times_ns_[times.count_], counts.in_use, device});
+        const auto label = static_cast<uint32_t>(first_label(*open, times.steps_) + times.first_);
+        const std::size_t first_time = open->step_times_.size();
+        const std::span<const int64_t> noted = all.first(count + 1);
+        open->step_times_.insert(open->step_times_.end(), noted.begin(), noted.end());
+        open->runs_.push_back(
+            {open->content_.notes.size(), first_time, label, thread, count, times.on_device_});
+        open->step_count_ += count;
+        add_to(open->content_, {all[times.count_], counts.in_use, device});
       } catch (...) {  // no memory
-        ++content.dropped;
+        open->content_.dropped += count;
       }
     }
   }
 
-  /// Adds a note that ends now; `make` gives its label where `key` is new.
-  void add(std::string_view key, FunctionRef<Label()> make, Note note, Device device) noexcept {
-    note.end_ns = now_ns();
+  /// Adds a note that ends now; `label_in` gives its label in each of those that are open.
+  void add(FunctionRef<uint32_t(Notes&)> label_in, Note note, Device device) noexcept {
+    note.end_ns = ticks();
     end_on_device(note.on_device, device);
     if (pauses > 0) return;
     const MemoryStatistics counts = counts_of(device);
     note.allocations = counts.allocations - note.allocations;
     const std::lock_guard lock(mutex_);
     for (Notes* const notes : open_) {
+      if (notes->room() == 0) {
+        ++notes->content_.dropped;
+        continue;
+      }
       if (note.begin_ns < notes->content_.begin_ns) note.allocations = 0;
       try {
-        add_to(*notes, key, make, note, {note.end_ns, counts.in_use, device});
+        note.label = label_in(*notes);
+        notes->content_.notes.push_back(note);
+        add_to(notes->content_, {note.end_ns, counts.in_use, device});
       } catch (...) {  // no memory
         ++notes->content_.dropped;
       }
     }
+  }
+
+  /// The label that has this key, made if there is none.
+  static uint32_t label_by_key(Notes& notes, std::string_view key, FunctionRef<Label()> make) {
+    const auto known = notes.known_.find(key);
+    if (known != notes.known_.end()) return known->second;
+    std::deque<Label>& labels = notes.content_.labels;
+    labels.push_back(make());
+    return notes.known_.emplace(key, labels.size() - 1).first->second;
+  }
+
+  /// A Span's, which is often that of the one before: no key is made then.
+  static uint32_t label_of_span(Notes& notes, EventKind kind, std::string_view name,
+                                std::string_view detail) {
+    const std::deque<Label>& labels = notes.content_.labels;
+    if (notes.latest_span_ < labels.size()) {
+      const Label& latest = labels[notes.latest_span_];
+      if (latest.kind == kind && latest.name == name && latest.detail == detail)
+        return notes.latest_span_;
+    }
+    std::string key(1, static_cast<char>(kind));
+    key += name;
+    key += '\0';
+    key += detail;
+    const auto make = [&] {
+      return Label{.kind = kind, .name = std::string(name), .detail = detail};
+    };
+    return notes.latest_span_ = label_by_key(notes, key, make);
   }
 
  private:
@@ -199,21 +228,37 @@ class Registry {
     registry.set_flags();
   }
 
-  static void add_to(Notes& notes, std::string_view key, FunctionRef<Label()> make, Note note,
-                     const MemoryNote& memory) {
-    Notes::Content& content = notes.content_;
-    if (content.notes.size() >= notes.most_) {
-      ++content.dropped;
-      return;
+  /// All notes, by when they ended.
+  static Notes::Content with_steps(const Notes& notes) {
+    Notes::Content content = notes.content_;
+    content.notes.clear();
+    auto next = notes.content_.notes.begin();
+    const auto add_until = [&](std::size_t end) {
+      while (next != notes.content_.notes.begin() + static_cast<std::ptrdiff_t>(end))
+        content.notes.push_back(*next++);
+    };
+    for (const Notes::StepRun& run : notes.runs_) {
+      add_until(run.notes_before);
+      for (std::size_t i = 0; i < run.count; ++i) {
+        Note& note = content.notes.emplace_back();
+        note.begin_ns = notes.step_times_[run.first_time + i];
+        note.end_ns = notes.step_times_[run.first_time + i + 1];
+        note.label = static_cast<uint32_t>(run.first_label + i);
+        note.thread = run.thread;
+        if (!run.on_device.empty()) note.on_device = run.on_device[i];
+      }
     }
-    auto known = notes.known_.find(key);
-    if (known == notes.known_.end()) {
-      content.labels.push_back(make());
-      known = notes.known_.emplace(key, content.labels.size() - 1).first;
-    }
-    note.label = known->second;
-    content.notes.push_back(note);
-    add_to(content, memory);
+    add_until(notes.content_.notes.size());
+    return content;
+  }
+
+  /// Of ticks.
+  static void in_nanoseconds(Notes::Content& content) {
+    const TickScale scale;
+    const auto change = [&](int64_t& time) { time = scale.nanoseconds(time); };
+    change(content.begin_ns), change(content.end_ns);
+    for (Note& note : content.notes) change(note.begin_ns), change(note.end_ns);
+    for (MemoryNote& memory : content.memory) change(memory.time_ns);
   }
 
   static void add_to(Notes::Content& content, const MemoryNote& memory) {
@@ -273,7 +318,7 @@ Note begun(Device device) noexcept {
   note.thread = thread_number();
   note.allocations = counts_of(device).allocations;
   note.on_device = begun_on_device(device);
-  note.begin_ns = now_ns();
+  note.begin_ns = ticks();
   return note;
 }
 
@@ -282,8 +327,9 @@ Note begun(Device device) noexcept {
 // ---- one Profile's
 
 Notes::Notes(std::size_t most, bool has_places) : most_(most), has_places_(has_places) {
+  static_cast<void>(TickScale());  // the first, from which on ticks are nanoseconds
   content_.thread = thread_number();
-  content_.begin_ns = now_ns();
+  content_.begin_ns = ticks();
   Registry::instance().open(*this);
 }
 
@@ -310,26 +356,19 @@ void Span::begin() noexcept {
 
 void Span::end() noexcept {
   made_by_this = made_before_;
-  try {
-    std::string key(1, static_cast<char>(kind_));
-    key += name_;
-    key += '\0';
-    key += detail_;
-    const auto make = [this] {
-      return Label{.kind = kind_, .name = std::string(name_), .detail = detail_};
-    };
-    Registry::instance().add(key, make, *note_, {});
-  } catch (...) {  // no memory for the key
-    return;
-  }
+  const auto label = [this](Notes& notes) {
+    return Registry::label_of_span(notes, kind_, name_, detail_);
+  };
+  Registry::instance().add(label, *note_, {});
 }
 
 OpSpan::OpSpan(const Op& op, Inputs inputs, const Attrs& attrs) noexcept
     : op_(op), inputs_(inputs), attrs_(attrs) {
   try {
     if (are_places_wanted.load(std::memory_order_relaxed)) place_ = CallSite::here_or_default();
+    if (place_ && op.kind == OpKind::composite) inside_.emplace(place_);
   } catch (...) {  // no memory
-    place_ = {};
+    place_.reset();
   }
   note_ = begun(device());
   made_before_ = std::exchange(made_by_this, &note_.made);
@@ -347,33 +386,36 @@ OpSpan::~OpSpan() {
 
 void OpSpan::end(std::span<const Tensor> results) noexcept {
   if (std::exchange(is_noted_, true)) return;
+  inside_.reset();
   made_by_this = made_before_;
   try {
     const bool is_pending =
         !results.empty() && results[0].internals().memory.load(std::memory_order_relaxed) ==
                                 TensorData::Memory::pending;
     std::string key = "o";
+    key.reserve(256);
     append(key, &op_);
     append(key, is_pending);
     for (const Tensor* input : inputs_) append(key, input->spec());
     for (const Tensor& result : results) append(key, result.spec());
-    place_.append_to(key);
+    if (place_) place_->append_to(key);
     const auto make = [&] {
       Label label = {.kind = EventKind::op, .op = &op_, .attrs = attrs_};
       label.is_pending = is_pending;
-      label.place = place_;
+      if (place_) label.place = *place_;
       for (const Tensor* input : inputs_) label.inputs.push_back(input->spec());
       for (const Tensor& result : results) label.results.push_back(result.spec());
       return label;
     };
-    Registry::instance().add(key, make, note_, device());
+    const auto label = [&](Notes& notes) { return Registry::label_by_key(notes, key, make); };
+    Registry::instance().add(label, note_, device());
   } catch (...) {  // no memory for the key
     return;
   }
 }
 
 StepTimes::StepTimes(const std::shared_ptr<const Steps>& steps, std::size_t first)
-    : steps_(steps), first_(first), times_ns_(steps->reports.size() - first + 1) {}
+    : steps_(steps), first_(first), times_(steps->reports.size() - first + 1) {}
 
 StepTimes::~StepTimes() {
   if (count_ == 0) return;
@@ -382,7 +424,7 @@ StepTimes::~StepTimes() {
 }
 
 void StepTimes::end() noexcept {
-  times_ns_[count_] = now_ns();
+  times_[count_] = ticks();
   if (!on_device_.empty()) end_on_device(on_device_.back(), steps_->device);
 }
 

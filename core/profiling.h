@@ -97,7 +97,7 @@ struct DeviceTime {
 };
 
 struct Note {
-  int64_t begin_ns = 0, end_ns = 0;  ///< of the steady clock
+  int64_t begin_ns = 0, end_ns = 0;  ///< of the steady clock; ticks() until they are read
   uint32_t label = 0;
   uint32_t thread = 0;       ///< by the order in which threads were first noted
   uint64_t allocations = 0;  ///< of host memory, by the whole process meanwhile
@@ -138,6 +138,16 @@ class Notes {
 
  private:
   friend class Registry;
+  /// Steps that ran one after the other. Of most only the time is news, and a note of each would be
+  /// eight times as much to write, which small steps feel.
+  struct StepRun {
+    std::size_t notes_before = 0;  ///< that there were when these had ended
+    std::size_t first_time = 0;    ///< of step_times_: when each began, then when the last ended
+    uint32_t first_label = 0;
+    uint32_t thread = 0;
+    std::size_t count = 0;
+    std::vector<std::shared_ptr<DeviceTime>> on_device;  ///< of each; empty: the host's
+  };
   /// "nitinol::…" of labels, to be looked up without a copy.
   struct KeyHash {
     using is_transparent = void;  // NOLINT(readability-identifier-naming): std's name
@@ -146,12 +156,19 @@ class Notes {
     }
   };
 
+  /// For how many notes.
+  [[nodiscard]] std::size_t room() const { return most_ - content_.notes.size() - step_count_; }
+
   const std::size_t most_;
   const bool has_places_;
-  Content content_;
+  Content content_;  ///< in ticks(), and notes are those of others than steps
+  std::deque<StepRun> runs_;
+  std::deque<int64_t> step_times_;  ///< ticks()
+  std::size_t step_count_ = 0;
   std::unordered_map<std::string, uint32_t, KeyHash, std::equal_to<>> known_;  ///< labels by key
   std::shared_ptr<const Steps> latest_steps_;  ///< whose labels begin with latest_label_
   uint32_t latest_label_ = 0;
+  uint32_t latest_span_ = 0;  ///< the label of the latest Span, if there was one
   bool is_stopped_ = false;
 };
 
@@ -205,7 +222,8 @@ class OpSpan {
   const Op& op_;
   Inputs inputs_;
   const Attrs& attrs_;
-  CallSite place_;
+  std::optional<CallSite> place_;
+  std::optional<OnePlaceScope> inside_;  ///< its place is that of all that a composite consists of
   Note note_;
   uint64_t* made_before_;
   bool is_noted_ = false;

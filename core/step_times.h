@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 namespace nitinol::profiling {
@@ -27,11 +28,13 @@ class StepTimes {
   friend class Registry;
   /// The latest one has ended, or there is none.
   void end() noexcept;
+  /// ticks() when each has begun, and the last has ended.
+  [[nodiscard]] std::span<const int64_t> times() { return times_.span().first(count_ + 1); }
 
   const std::shared_ptr<const Steps>& steps_;
   const std::size_t first_;
-  std::size_t count_ = 0;             ///< that have begun
-  ShortArray<int64_t, 64> times_ns_;  ///< when each has begun, and the latest has ended
+  std::size_t count_ = 0;          ///< that have begun
+  ShortArray<int64_t, 64> times_;  ///< ticks() when each has begun, and the latest has ended
   std::vector<std::shared_ptr<DeviceTime>> on_device_;  ///< of each; empty: the host's
 };
 

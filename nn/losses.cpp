@@ -2,6 +2,7 @@
 
 #include "core/autocast.h"
 #include "core/error.h"
+#include "core/place.h"
 #include "eager/ops/likelihood.h"
 #include "eager/ops/ops.h"
 #include "eager/promotion.h"
@@ -149,6 +150,7 @@ Tensor reduced(const Tensor& losses, const Tensor& counts, Reduction reduction,
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets,
                      const CrossEntropyOptions& options) {
   constexpr const char* name = "cross_entropy";
+  const OnePlaceScope place;
   check_setting(name, "label_smoothing", options.label_smoothing, Interval::share);
   check_classes(name, logits);
   const Tensor x = widened(logits);

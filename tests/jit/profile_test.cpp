@@ -1,23 +1,15 @@
 // What a Profile notes of eager ops, compiled calls, ways back, threads and forks; and the table
-// and the trace that are made of it.
+// that is made of it.
 #include "jit/profile.h"
 
 #include "nitinol.h"
 #include "tests/in_child.h"
 #include "tests/jit/calls.h"
-#include "tests/run_self.h"
-#include "tests/temporary_folder.h"
 
 #include <catch2/catch.hpp>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <csignal>
-#include <fstream>
 #include <map>
-#include <sstream>
-#include <sys/resource.h>
 #include <thread>
 
 using namespace nitinol;
@@ -65,12 +57,6 @@ bool has_places() {
   const Profile profile;
   static_cast<void>(exp(ones({2})));
   return !profile.report().labels.at(0).places.empty();
-}
-
-std::string text_of(const std::filesystem::path& file) {
-  std::stringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 /// Every event is inside its parent, and takes at least as long as those inside it.
@@ -150,6 +136,70 @@ TEST_CASE("an op's parts are inside it", "[jit][profile]") {
   CHECK(label_of(report, ops[0]).bytes == 0);  // they have them
   REQUIRE(report.events.size() > 1);
   for (std::size_t i = 0; i < report.events.size(); ++i) CHECK(is_in(report, i, ops[0]));
+}
+
+TEST_CASE("parts of an op and of a way back have the line that asked for it", "[jit][profile]") {
+  if (!has_places()) return;
+  const int line = __LINE__;
+  const auto doubled = custom_gradient([](const Tensor& x) {
+    return std::pair(x * 2, [](const Tensor& g) { return cos(g); });  // 2
+  });
+  const Variable w = parameter(normal({8, 10}));
+  Profile profile;
+  const Tensor loss = sum(doubled(softmax(w.get(), -1)));  // 6
+  const Tensor other = exp(w.get());                       // 7
+  loss.backward();                                         // 8
+  profile.stop();
+  const ProfileReport report = profile.report();
+  const auto lines = [&](std::size_t event) { return lines_of(label_of(report, event).places); };
+  const std::vector<int> forward = {line + 6}, back = {line + 8}, own = {line + 2};
+  const std::size_t whole = find(report, EventKind::backward, "backward()").at(0);
+  const std::size_t softmax_op = find(report, EventKind::op, "softmax").at(0);
+  int parts = 0, ways_back = 0;
+  for (const std::size_t op : find(report, EventKind::op)) {
+    const std::string& name = label_of(report, op).name;
+    INFO(name);
+    if (name == "cos") {  // the user's code, in the way back
+      CHECK(lines(op) == own);
+    } else if (is_in(report, op, whole)) {
+      CHECK(lines(op) == back);
+      ++ways_back;
+    } else if (is_in(report, op, softmax_op)) {
+      CHECK(lines(op) == forward);
+      ++parts;
+    }
+  }
+  CHECK(parts >= 1);
+  CHECK(ways_back >= 2);
+  CHECK(lines(find(report, EventKind::op, "exp").back()) == std::vector<int>{line + 7});
+}
+
+TEST_CASE("steps for which there is no room are counted", "[jit][profile]") {
+  const auto f = compile([](const Tensor& x) { return matmul(matmul(matmul(x, x), x), x); },
+                         {.name = "model", .check = Check::never});
+  const Tensor x = ones({8, 8});
+  for (int i = 0; i < 4; ++i) static_cast<void>(f(x));
+  const std::size_t steps = f.explain().signatures.at(0).plan.steps.size();
+  REQUIRE(steps >= 3);
+  Profile all, few({.most_events = 2 * steps});
+  for (int i = 0; i < 3; ++i) static_cast<void>(f(x));
+  all.stop();
+  few.stop();
+  const ProfileReport whole = all.report(), part = few.report();
+  check_nesting(whole);
+  check_nesting(part);
+  CHECK(whole.events.size() == 3 * (steps + 1));
+  CHECK(whole.dropped == 0);
+  CHECK(part.events.size() == 2 * steps);  // a call, and all but one of the next one's steps
+  CHECK(part.dropped == steps + 3);
+  std::size_t calls = 0;
+  for (const ProfileEvent& event : whole.events) {
+    const bool is_call = whole.labels[event.label].kind == EventKind::call;
+    CHECK((event.parent < 0) == is_call);
+    calls += is_call ? 1 : 0;
+  }
+  CHECK(calls == 3);
+  CHECK(find(whole, EventKind::library, "matmul").size() == 3 * steps);
 }
 
 TEST_CASE("a profile shows how calls ran, and the steps with their lines", "[jit][profile]") {
@@ -452,128 +502,6 @@ TEST_CASE("what the machine can do is known, and never less for fewer bytes", "[
   }
   CHECK(label.bound_s > label.bytes / 1e13);  // 10 TB/s
   CHECK(label.bound_s < label.bytes / 1e8);
-}
-
-TEST_CASE("the trace is one of the Trace Event Format", "[jit][profile]") {
-  const auto f = compile([](const Tensor& x) { return exp(x) * 2; },
-                         {.name = "a \"quoted\" name\n", .check = Check::never});
-  const Variable w = parameter(ones({1000}));
-  Profile profile;
-  for (int i = 0; i < 4; ++i) static_cast<void>(f(ones({1000})));
-  sum(w.get() * w.get()).backward();
-  profile.stop();
-  const ProfileReport report = profile.report();
-  const nlohmann::json trace = nlohmann::json::parse(report.to_json());
-  std::map<std::string, int> phases;
-  std::map<int, std::pair<double, double>> flows;
-  for (const nlohmann::json& event : trace.at("traceEvents")) {
-    const std::string phase = event.at("ph");
-    ++phases[phase];
-    CHECK(event.at("pid") == 1);
-    if (phase == "X") {
-      CHECK(event.at("dur").get<double>() >= 0);
-      CHECK(event.at("args").at("tier").is_string());
-    }
-    if (phase == "s") flows[event.at("id")].first = event.at("ts");
-    if (phase == "f") flows[event.at("id")].second = event.at("ts");
-  }
-  const auto on_device = std::ranges::count_if(
-      report.events, [](const ProfileEvent& event) { return event.device_s > 0; });
-  CHECK(phases["X"] == static_cast<int>(report.events.size()) + on_device);
-  CHECK(phases["C"] > 0);
-  CHECK(phases["s"] == 2);  // mul and sum
-  CHECK(phases["f"] == 2);
-  for (const auto& [id, times] : flows) CHECK(times.first < times.second);
-  const auto is_named = [](const nlohmann::json& event) {
-    return event.at("name") == "a \"quoted\" name\n";
-  };
-  CHECK(std::ranges::any_of(trace.at("traceEvents"), is_named));
-}
-
-TEST_CASE("events of a trace that touch do not overlap, in whole nanoseconds", "[jit][profile]") {
-  const auto f =
-      compile([](const Tensor& x) { return matmul(exp(x) * 2, x) + 1; }, {.check = Check::never});
-  const Tensor x = ones({4, 4}, f32, default_device());
-  Profile profile({.lines = false});
-  for (int i = 0; i < 400; ++i) f(x);
-  profile.stop();
-  const nlohmann::json trace = nlohmann::json::parse(profile.report().to_json());
-  double (*const ways[])(double) = {std::trunc, std::round};  // of readers, to whole nanoseconds
-  for (const auto way : ways) {
-    std::map<int, std::vector<std::pair<double, double>>> threads;  // begin, and minus the length
-    for (const nlohmann::json& event : trace.at("traceEvents")) {
-      if (event.at("ph") != "X") continue;
-      const double begin = event.at("ts"), length = event.at("dur");
-      threads[event.at("tid")].emplace_back(way(begin * 1000), -way(length * 1000));
-    }
-    CHECK(!threads.contains(0));  // which is the process itself
-    for (auto& [thread, events] : threads) {
-      std::ranges::sort(events);
-      std::vector<double> ends;  // of events that contain the next
-      for (const auto& [begin, downwards] : events) {
-        while (!ends.empty() && ends.back() <= begin) ends.pop_back();
-        const double end = begin - downwards;
-        if (!ends.empty()) CHECK(end <= ends.back());
-        ends.push_back(end);
-      }
-    }
-  }
-}
-
-TEST_CASE("a trace is saved whole or not at all", "[jit][profile][host]") {
-  const TemporaryFolder folder;
-  Profile profile;
-  for (int i = 0; i < 100; ++i) static_cast<void>(exp(ones({3})));
-  profile.stop();
-  profile.save(folder / "trace.json");
-  CHECK(nlohmann::json::parse(text_of(folder / "trace.json")).contains("traceEvents"));
-  CHECK_THROWS_AS(profile.save(folder / "missing/trace.json"), Error);
-  const int result = in_child([&] {  // a full disk
-    std::signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit = {1000, 1000};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    try {
-      profile.save(folder / "other.json");
-    } catch (const Error& error) {
-      return error.kind() == ErrorKind::io ? 0 : 2;
-    }
-    return 1;
-  });
-  CHECK(result == 0);
-  CHECK(folder.names() == std::vector<std::string>{"trace.json"});
-}
-
-TEST_CASE("work for a profile of the process", "[.profile-work][host]") {
-  static_cast<void>(sin(ones({3})));
-  static_cast<void>(in_child([] {
-    static_cast<void>(log(ones({3})));
-    std::exit(0);  // NOLINT(concurrency-mt-unsafe): what a child may do
-    return 0;
-  }));
-  // The child has left the file to this process.
-  const char* const file = std::getenv("NITINOL_PROFILE");
-  if (file != nullptr && std::filesystem::exists(file))
-    CHECK(text_of(file).find("sin") == std::string::npos);
-  static_cast<void>(exp(ones({3})));
-}
-
-TEST_CASE("NITINOL_PROFILE is a profile of the whole process", "[jit][profile][host]") {
-  const TemporaryFolder folder;
-  const std::string file = folder / "trace.json";
-  const Run run = run_self("NITINOL_PROFILE='" + file + "'", "[.profile-work]");
-  CHECK(run.status == 0);
-  CHECK(run.output.find("NITINOL_PROFILE") == std::string::npos);
-  const nlohmann::json trace = nlohmann::json::parse(text_of(file));
-  int own = 0, of_child = 0;
-  for (const nlohmann::json& event : trace.at("traceEvents")) {
-    own += event.at("name") == "exp" ? 1 : 0;
-    of_child += event.at("name") == "log" ? 1 : 0;
-  }
-  CHECK(own == 1);
-  CHECK(of_child == 0);
-  const Run refused = run_self("NITINOL_PROFILE='" + file + "/x.json'", "[.profile-work]");
-  CHECK(refused.status == 0);
-  CHECK(refused.output.find("NITINOL_PROFILE is ignored") != std::string::npos);
 }
 
 }  // namespace nitinol::profile_test

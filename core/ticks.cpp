@@ -1,0 +1,74 @@
+#include "core/ticks.h"
+
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <string>
+#if defined(__x86_64__)
+#  include <x86intrin.h>
+#endif
+
+namespace nitinol {
+namespace {
+
+int64_t steady_ns() noexcept {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
+}
+
+/// The kernel has looked whether the counter stands still or differs between cores.
+[[maybe_unused]] bool has_counter() noexcept {
+  try {
+    std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
+    std::string name;
+    return file >> name && name == "tsc";
+  } catch (...) {
+    return false;
+  }
+}
+
+/// One time by both clocks.
+struct Pair {
+  int64_t ticks = 0, time_ns = 0;
+};
+Pair pair_now() noexcept {
+  Pair best;
+  int64_t least = INT64_MAX;
+  for (int i = 0; i < 5; ++i) {  // one of them without an interrupt in between
+    const int64_t before = ticks(), time_ns = steady_ns(), took = ticks() - before;
+    if (took >= least) continue;
+    least = took;
+    best = {before + took / 2, time_ns};
+  }
+  return best;
+}
+
+const Pair& first_pair() noexcept {
+  static const Pair pair = pair_now();
+  return pair;
+}
+
+}  // namespace
+
+int64_t ticks() noexcept {
+#if defined(__x86_64__)
+  static const bool counts_time = has_counter();
+  if (counts_time) return static_cast<int64_t>(__rdtsc());
+#endif
+  return steady_ns();
+}
+
+TickScale::TickScale() noexcept {
+  const Pair first = first_pair(), now = pair_now();
+  if (now.ticks > first.ticks) {
+    rate_ = static_cast<double>(now.time_ns - first.time_ns) /
+            static_cast<double>(now.ticks - first.ticks);
+  }
+}
+
+int64_t TickScale::nanoseconds(int64_t ticks) const noexcept {
+  const Pair& first = first_pair();
+  return first.time_ns + std::llround(static_cast<double>(ticks - first.ticks) * rate_);
+}
+
+}  // namespace nitinol
