@@ -11,10 +11,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <span>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 namespace nitinol::nn {
@@ -33,6 +33,7 @@ struct Noted {
   std::optional<Spec> output = {};
   double operations = 0;
   std::vector<std::size_t> from = {};  ///< the operations that made its operands
+  bool is_assigned = false;            ///< what it gives is a Variable's new value
 };
 
 class Watch final : public Interpreter {
@@ -42,12 +43,32 @@ class Watch final : public Interpreter {
   /// What lies in its memory is of this row.
   void add(const Variable& variable, std::size_t row) {
     const Tensor value = variable.get();
+    cells_.try_emplace(&variable.cell(), row);
     if (const Storage* storage = storage_of(value)) {
       rows_.try_emplace(storage, row);
       kept_.push_back(value);
     }
   }
-  [[nodiscard]] const std::vector<Noted>& noted() const { return noted_; }
+  /// The operations of a call that gave `result`, which may be undefined. What only makes the next
+  /// value of a Variable, as of a running mean, has no output.
+  std::vector<Noted> finish(const Tensor& result) {
+    std::vector<bool> is_wanted(noted_.size()), is_read(noted_.size());
+    for (const Noted& noted : noted_) {
+      for (const std::size_t i : noted.from) is_read[i] = true;
+    }
+    const auto maker = makers_.find(storage_of(result));
+    for (std::size_t i = noted_.size(); i-- > 0;) {
+      const bool is_result =
+          maker != makers_.end() ? maker->second == i : !is_read[i] && !noted_[i].is_assigned;
+      is_wanted[i] = is_wanted[i] || is_result;
+      if (!is_wanted[i]) {
+        noted_[i].output.reset();
+        continue;
+      }
+      for (const std::size_t from : noted_[i].from) is_wanted[from] = true;
+    }
+    return std::move(noted_);
+  }
 
   Tensor run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) override {
     Tensor result = below_.run(op, inputs, attrs, spec);
@@ -69,7 +90,13 @@ class Watch final : public Interpreter {
   void set(const Variable& variable, const Tensor& value) override {
     assigned_.insert_or_assign(&variable.cell(), std::pair(variable, value));
     const auto maker = makers_.find(storage_of(value));
-    if (maker != makers_.end()) give_no_output(maker->second);
+    if (maker == makers_.end()) return;
+    noted_[maker->second].is_assigned = true;
+    // Who reads it now is the Variable's module, unless others have made it.
+    const auto row = cells_.find(&variable.cell());
+    if (row == cells_.end() || noted_[maker->second].row.value_or(row->second) != row->second)
+      return;
+    states_.insert_or_assign(storage_of(value), row->second);
   }
   void created(const Tensor& tensor) override { below_.created(tensor); }
   void guard(const HostValueGuard& guard) override { below_.guard(guard); }
@@ -86,21 +113,10 @@ class Watch final : public Interpreter {
            view.shape() == Shape{last[0], last[3], last[1], last[2]};
   }
 
-  /// What a module assigns, as a running mean, is not what it gives; nor is what that is made of.
-  void give_no_output(std::size_t operation) {
-    std::vector<std::size_t> waiting = {operation};
-    while (!waiting.empty()) {
-      Noted& noted = noted_[waiting.back()];
-      waiting.pop_back();
-      if (!noted.output || (noted.row && noted.row != noted_[operation].row)) continue;
-      noted.output.reset();
-      waiting.insert(waiting.end(), noted.from.begin(), noted.from.end());
-    }
-  }
-
   void note(const Op& op, Inputs inputs, const Attrs& attrs, std::span<const Tensor> results) {
     std::optional<std::size_t> row;
-    bool is_parameter = true;  // is computed from such alone
+    std::optional<std::size_t> of_state;  // whose state it reads, if no parameter
+    bool is_parameter = true;             // is computed from such alone
     std::vector<Spec> operands, made;
     std::vector<std::size_t> from;
     for (const Tensor* input : inputs) {
@@ -112,9 +128,12 @@ class Watch final : public Interpreter {
         is_parameter = is_parameter && is_anywhere(input->spec());
       else if (!row)
         row = found->second;
+      const auto state = states_.find(storage_of(*input));
+      if (state != states_.end() && !of_state) of_state = state->second;
     }
     for (const Tensor& result : results) made.push_back(result.spec());
     is_parameter = is_parameter && row.has_value();
+    if (!row) row = of_state;
     if (is_parameter) {
       for (const Tensor& result : results) {
         const Storage* const storage = storage_of(result);
@@ -127,7 +146,10 @@ class Watch final : public Interpreter {
       return;
     }
     for (const Tensor& result : results) {
-      if (const Storage* storage = storage_of(result)) makers_[storage] = noted_.size();
+      const Storage* const storage = storage_of(result);
+      if (storage == nullptr) continue;
+      makers_[storage] = noted_.size();
+      if (op.kind != OpKind::view) states_.erase(storage);
     }
     if (op.kind == OpKind::view && !from.empty()) {
       std::optional<Spec>& whole = noted_[from.back()].output;
@@ -139,6 +161,8 @@ class Watch final : public Interpreter {
   Interpreter& below_;
   std::unordered_map<const Storage*, std::size_t> rows_;
   std::unordered_map<const Storage*, std::size_t> makers_;  ///< of blocks: the latest operation
+  std::unordered_map<const Storage*, std::size_t> states_;  ///< rows of what was assigned
+  std::unordered_map<const VariableCell*, std::size_t> cells_;
   std::vector<Tensor> kept_;  ///< so that no other block lies where these do
   std::unordered_map<const VariableCell*, std::pair<Variable, Tensor>> assigned_;
   std::vector<Noted> noted_;
@@ -155,7 +179,8 @@ class Rows {
       all.push_back({.path = part.path,
                      .type = part.type,
                      .depth = static_cast<int>(around.size()) - 1,
-                     .output = {}});
+                     .output = {},
+                     .shared_with = {}});
     }
   }
   /// The innermost module that has this Variable.
@@ -189,15 +214,25 @@ class Rows {
   std::vector<std::size_t> outer_;
 };
 
+/// Each Variable counts in the first module that has it.
 void add_variables(Rows& rows, const std::vector<NamedVariable>& variables) {
-  std::unordered_set<const VariableCell*> seen;
+  std::unordered_map<const VariableCell*, std::size_t> first;
+  std::set<std::pair<const VariableCell*, const SummaryRow*>> shared;
   for (const NamedVariable& one : variables) {
-    if (!seen.insert(&one.variable.cell()).second) continue;
-    const auto bytes =
-        static_cast<std::size_t>(one.variable.size()) * size_of(one.variable.dtype());
-    rows.for_each_around(rows.of_variable(one.name), [&](SummaryRow& row) {
-      (one.variable.tracks_gradient() ? row.parameters : row.others) += one.variable.size();
-      row.bytes += bytes;
+    const VariableCell* const cell = &one.variable.cell();
+    const int64_t size = one.variable.size();
+    const std::size_t row = rows.of_variable(one.name);
+    const auto [known, is_new] = first.try_emplace(cell, row);
+    const std::size_t counted = known->second;
+    rows.for_each_around(row, [&](SummaryRow& around) {
+      if (is_new) {
+        (one.variable.tracks_gradient() ? around.parameters : around.others) += size;
+        around.bytes += static_cast<std::size_t>(size) * size_of(one.variable.dtype());
+      } else if (!is_in(rows.all[counted].path, around.path) &&
+                 shared.emplace(cell, &around).second) {
+        if (around.shared == 0) around.shared_with = rows.all[counted].path;
+        around.shared += size;
+      }
     });
   }
 }
@@ -215,13 +250,25 @@ void add_operations(Rows& rows, const std::vector<Noted>& noted) {
   }
 }
 
+/// Without those in a module that is shared as a whole: the first has them.
+std::vector<SummaryRow> without_repeated(std::vector<SummaryRow> all) {
+  std::vector<SummaryRow> rows;
+  const SummaryRow* whole = nullptr;
+  for (SummaryRow& row : all) {
+    if (whole != nullptr && is_in(row.path, whole->path)) continue;
+    whole = row.shared > 0 && row.parameters + row.others == 0 ? &row : nullptr;
+    rows.push_back(row);
+  }
+  return rows;
+}
+
 }  // namespace
 
 Summary of(const std::vector<Part>& modules, const std::vector<NamedVariable>& variables,
            const FunctionRef<Tensor()>* call) {
   Rows rows(modules);
   add_variables(rows, variables);
-  if (call == nullptr) return {.rows = std::move(rows.all)};
+  if (call == nullptr) return {.rows = without_repeated(std::move(rows.all))};
   Watch watch;
   for (const NamedVariable& one : variables) watch.add(one.variable, rows.of_variable(one.name));
   Tensor result;
@@ -230,9 +277,9 @@ Summary of(const std::vector<Part>& modules, const std::vector<NamedVariable>& v
     const InterpreterScope scope(watch);
     result = (*call)();
   }
-  add_operations(rows, watch.noted());
+  add_operations(rows, watch.finish(result));
   if (result.is_defined()) rows.all[0].output = result.spec();
-  return {.rows = std::move(rows.all), .has_call = true};
+  return {.rows = without_repeated(std::move(rows.all)), .has_call = true};
 }
 
 }  // namespace summaries
@@ -268,43 +315,67 @@ std::string name_of(const std::vector<SummaryRow>& rows, std::size_t row) {
   return around.empty() ? one.path : one.path.substr(around.size() + 1);
 }
 
-}  // namespace
-
-std::string to_string(const Summary& summary, Integer depth) {
-  if (summary.rows.empty()) return "no modules\n";
-  std::vector<std::vector<std::string>> table = {
-      {"layer", "type", "output", "parameters", "%", "bytes", "operations", "%"}};
-  const SummaryRow& whole = summary.rows.front();
-  for (std::size_t i = 0; i < summary.rows.size(); ++i) {
-    const SummaryRow& row = summary.rows[i];
-    if (row.depth > depth) continue;
-    table.push_back(
-        {std::string(static_cast<std::size_t>(row.depth) * 2, ' ') + name_of(summary.rows, i),
-         row.type, row.output ? describe(*row.output) : "", with_commas(row.parameters),
-         share(static_cast<double>(row.parameters), static_cast<double>(whole.parameters)),
-         jit::bytes(row.bytes), short_count(row.operations),
-         share(row.operations, whole.operations)});
-  }
-  std::vector<std::size_t> columns = {0, 1, 3, 4, 5};
-  if (summary.has_call) columns = {0, 1, 2, 3, 4, 5, 6, 7};
+/// These columns, names and what describes them on the left, numbers on the right.
+std::string aligned(const std::vector<std::vector<std::string>>& table,
+                    const std::vector<std::size_t>& columns) {
   std::string text;
   for (const std::vector<std::string>& line : table) {
     std::string one;
     for (const std::size_t column : columns) {
       std::size_t width = 0;
       for (const auto& other : table) width = std::max(width, other[column].size());
-      one += column < 3 ? fmt::format("{:{}}", line[column], width)
-                        : fmt::format("{:>{}}", line[column], width);
+      const bool is_text = column < 3 || column == line.size() - 1;
+      one += is_text ? fmt::format("{:{}}", line[column], width)
+                     : fmt::format("{:>{}}", line[column], width);
       one += "  ";
     }
     text += one.substr(0, one.find_last_not_of(' ') + 1) + "\n";
   }
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(const Summary& summary, Integer depth) {
+  if (summary.rows.empty()) return "no modules\n";
+  std::vector<std::vector<std::string>> table = {{"layer", "type", "output", "parameters", "%",
+                                                  "buffers", "bytes", "operations", "%", "shared"}};
+  constexpr std::string_view unknown = "?";
+  const SummaryRow& whole = summary.rows.front();
+  bool is_some_shared = false, is_some_unknown = false;
+  for (std::size_t i = 0; i < summary.rows.size(); ++i) {
+    const SummaryRow& row = summary.rows[i];
+    if (row.depth > depth) continue;
+    is_some_shared = is_some_shared || row.shared > 0;
+    is_some_unknown = is_some_unknown || !row.output;
+    const std::string& with = row.shared_with.empty() ? whole.type : row.shared_with;
+    table.push_back(
+        {std::string(static_cast<std::size_t>(row.depth) * 2, ' ') + name_of(summary.rows, i),
+         row.type, row.output ? describe(*row.output) : std::string(unknown),
+         with_commas(row.parameters),
+         share(static_cast<double>(row.parameters), static_cast<double>(whole.parameters)),
+         row.others > 0 ? with_commas(row.others) : "", jit::bytes(row.bytes),
+         short_count(row.operations), share(row.operations, whole.operations),
+         row.shared > 0 ? fmt::format("{} with {}", with_commas(row.shared), with) : ""});
+  }
+  std::vector<std::size_t> columns = {0, 1};
+  if (summary.has_call) columns.push_back(2);
+  columns.insert(columns.end(), {3, 4});
+  if (whole.others > 0) columns.push_back(5);
+  columns.push_back(6);
+  if (summary.has_call) columns.insert(columns.end(), {7, 8});
+  if (is_some_shared) columns.push_back(9);
+  std::string text = aligned(table, columns);
   text += fmt::format("{} parameters", with_commas(whole.parameters));
-  if (whole.others > 0) text += fmt::format(" and {} other elements", with_commas(whole.others));
+  if (whole.others > 0) text += fmt::format(", {} in buffers", with_commas(whole.others));
   text += fmt::format(", {}", jit::bytes(whole.bytes));
   if (summary.has_call)
     text += fmt::format("; {} operations a call", short_count(whole.operations));
-  return text + "\n";
+  text += '\n';
+  if (is_some_shared) text += "what is shared counts once, in the first\n";
+  if (summary.has_call && is_some_unknown)
+    text += "? of modules whose Variables no operation of the result has read\n";
+  return text;
 }
 
 }  // namespace nitinol::nn

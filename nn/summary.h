@@ -28,20 +28,27 @@ namespace nitinol::nn {
 
 /// A module, with all that is in it.
 struct SummaryRow {
-  std::string path;            ///< "blocks.0.norm"; of the model itself empty
-  std::string type;            ///< "LayerNorm"
-  int depth = 0;               ///< in how many other modules it is
-  std::optional<Spec> output;  ///< of the last operation that is its own or of a module in it
-  int64_t parameters = 0;      ///< elements of Variables that learn, each Variable in one place
-  int64_t others = 0;          ///< of those that do not: running means, counts
-  std::size_t bytes = 0;       ///< of both
-  double operations = 0;       ///< arithmetic ones of a call; two for a multiply-add
+  std::string path;  ///< "blocks.0.norm"; of the model itself empty
+  std::string type;  ///< "LayerNorm"
+  int depth = 0;     ///< in how many other modules it is
+  std::optional<Spec>
+      output;               ///< of the last operation that is its own or of a module in it, unless
+                            ///< that only makes what is assigned; of a module that has none empty
+  int64_t parameters = 0;   ///< elements of Variables that learn, each Variable in one place
+  int64_t others = 0;       ///< of those that do not: running means, counts
+  std::size_t bytes = 0;    ///< of both
+  double operations = 0;    ///< arithmetic ones of a call; two for a multiply-add
+  int64_t shared = 0;       ///< elements of Variables that are in an earlier module, too, and count
+                            ///< there alone, as do the operations that read them
+  std::string shared_with;  ///< the path of that module; of several the first
 };
 
 /// A model as data.
 struct Summary {
-  std::vector<SummaryRow> rows;  ///< the model, then the modules in it, in their order
-  bool has_call = false;         ///< outputs and operations are known
+  /// The model, then the modules in it, in their order. What is in a module all of whose Variables
+  /// are shared has none.
+  std::vector<SummaryRow> rows;
+  bool has_call = false;  ///< outputs and operations are known
 };
 
 /// A table of modules in at most so many others: by default all of them.

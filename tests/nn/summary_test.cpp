@@ -44,12 +44,12 @@ TEST_CASE("a summary without inputs counts parameters", "[nn][summary]") {
   CHECK(row(summary, "out").depth == 1);
   CHECK(row(summary, "out").operations == 0);
   CHECK(to_string(summary) ==
-        "layer     type       parameters      %    bytes\n"
-        "Mlp       Mlp             9,866  100.0  40.5 kB\n"
-        "  hidden  Linear          8,320   84.3  33.3 kB\n"
-        "  norm    BatchNorm         256    2.6  2.05 kB\n"
-        "  out     Linear          1,290   13.1  5.16 kB\n"
-        "9,866 parameters and 256 other elements, 40.5 kB\n");
+        "layer     type       parameters      %  buffers    bytes\n"
+        "Mlp       Mlp             9,866  100.0      256  40.5 kB\n"
+        "  hidden  Linear          8,320   84.3           33.3 kB\n"
+        "  norm    BatchNorm         256    2.6      256  2.05 kB\n"
+        "  out     Linear          1,290   13.1           5.16 kB\n"
+        "9,866 parameters, 256 in buffers, 40.5 kB\n");
 }
 
 TEST_CASE("with inputs it has outputs and operations, and changes nothing", "[nn][summary]") {
@@ -135,8 +135,140 @@ TEST_CASE("models of all kinds", "[nn][summary]") {
   const nn::Summary of_shared = nn::summary(Shared{}, ones({2, 3}));
   CHECK(row(of_shared, "").parameters == 12);
   CHECK(row(of_shared, "second").parameters == 0);
+  CHECK(row(of_shared, "second").shared == 12);
+  CHECK(row(of_shared, "second").shared_with == "first");
+  CHECK(row(of_shared, "first").shared == 0);
+  CHECK(row(of_shared, "").shared == 0);
+  CHECK(row(of_shared, "first").operations == 2 * (2 * 2 * 3 * 3 + 6));  // of both calls
   CHECK(output(of_shared, "") == "float32[2, 3]");  // a result that is no tensor: the last one's
   CHECK(to_string(of_shared, 0).find("first") == std::string::npos);
+  CHECK(to_string(of_shared) ==
+        "layer     type    output         parameters      %  bytes  operations      %  shared\n"
+        "Shared    Shared  float32[2, 3]          12  100.0   48 B          84  100.0\n"
+        "  first   Linear  float32[2, 3]          12  100.0   48 B          84  100.0\n"
+        "  second  Linear  ?                       0    0.0    0 B           0    0.0  12 with "
+        "first\n"
+        "12 parameters, 48 B; 84 operations a call\n"
+        "what is shared counts once, in the first\n"
+        "? of modules whose Variables no operation of the result has read\n");
+}
+
+struct Block {
+  nn::Linear in = nn::linear(4, 4);
+  nn::LayerNorm norm = nn::layer_norm({4});
+};
+struct Tied {
+  std::vector<std::vector<Block>> blocks = {{Block(), Block()}, {Block()}};
+  nn::Linear head = nn::linear(4, 4);
+  Tied() {
+    blocks[1].push_back(blocks[0][1]);
+    head.weight = blocks[0][0].in.weight;
+  }
+  template <class V>
+  void fields(V&& visit) {
+    visit("blocks", blocks), visit("head", head);
+  }
+  template <class V>
+  void fields(V&& visit) const {
+    visit("blocks", blocks), visit("head", head);
+  }
+};
+
+TEST_CASE("a summary says what modules share, once for all in them", "[nn][summary]") {
+  const nn::Summary summary = nn::summary(Tied());
+  std::vector<std::string> paths;
+  for (const nn::SummaryRow& one : summary.rows) paths.push_back(one.path);
+  CHECK(paths == std::vector<std::string>{"", "blocks.0.0", "blocks.0.0.in", "blocks.0.0.norm",
+                                          "blocks.0.1", "blocks.0.1.in", "blocks.0.1.norm",
+                                          "blocks.1.0", "blocks.1.0.in", "blocks.1.0.norm",
+                                          "blocks.1.1", "head"});
+  CHECK(row(summary, "").parameters == 3 * 28 + 4);
+  CHECK(row(summary, "").shared == 0);
+  CHECK(row(summary, "blocks.1.1").parameters == 0);
+  CHECK(row(summary, "blocks.1.1").shared == 28);
+  CHECK(row(summary, "blocks.1.1").shared_with == "blocks.0.1.in");
+  CHECK(row(summary, "head").parameters == 4);
+  CHECK(row(summary, "head").shared == 16);
+  CHECK(row(summary, "head").shared_with == "blocks.0.0.in");
+  CHECK(to_string(summary).find("16 with blocks.0.0.in\n") != std::string::npos);
+}
+
+/// Less its mean of all calls so far, which it keeps.
+struct Centred {
+  Variable mean{zeros({3})};
+  Tensor operator()(const Tensor& x) const {
+    mean.set(mean * 0.9 + nitinol::mean(x, {0}) * 0.1);
+    return x - mean;
+  }
+};
+
+TEST_CASE("a running mean is a buffer, and no output", "[nn][summary]") {
+  struct Model {
+    nn::Linear layer = nn::linear(2, 3);
+    std::vector<Centred> centred = {Centred(), Centred()};
+    Tensor operator()(const Tensor& x) const { return centred[1](relu(centred[0](layer(x)))); }
+  };
+  const Model model;
+  const nn::Summary summary = nn::summary(model, ones({5, 2}));
+  CHECK(row(summary, "").others == 6);
+  CHECK(row(summary, "").parameters == 9);
+  for (const char* path : {"centred.0", "centred.1"}) {
+    CHECK(row(summary, path).others == 3);
+    CHECK(row(summary, path).parameters == 0);
+    CHECK(output(summary, path) == "float32[5, 3]");  // what reads the new mean is the module's
+    CHECK(row(summary, path).operations >= 15 + 6);
+  }
+  CHECK(same_bits(model.centred[0].mean.get(), zeros({3})));
+
+  // What is only kept is no output of anything.
+  struct Counting {
+    nn::Linear layer = nn::linear(2, 3);
+    Variable largest{zeros({})};
+    Tensor operator()(const Tensor& x) const {
+      const Tensor y = layer(x);
+      largest.set(maximum(largest, max(y)));
+      return y;
+    }
+  };
+  const nn::Summary of_counting = nn::summary(nn::Sequential(Counting()), ones({5, 2}));
+  CHECK(output(of_counting, "0") == "float32[5, 3]");
+  CHECK(output(of_counting, "0.layer") == "float32[5, 3]");
+
+  // What is kept and given, as a state, is one.
+  struct Cell {
+    Variable weight = parameter(ones({3, 3})), state{zeros({5, 3})};
+    Tensor operator()(const Tensor& x) const {
+      state.set(tanh(matmul(x, weight) + state));
+      return state;
+    }
+  };
+  const nn::Summary of_cell = nn::summary(nn::Sequential(Cell(), nn::linear(3, 2)), ones({5, 3}));
+  CHECK(output(of_cell, "0") == "float32[5, 3]");
+  CHECK(row(of_cell, "0").others == 15);
+  CHECK(output(of_cell, "1") == "float32[5, 2]");
+}
+
+TEST_CASE("a module without Variables has a row that says what is not known", "[nn][summary]") {
+  struct Scale {
+    double by = 2;
+    Tensor operator()(const Tensor& x) const { return x * by; }
+  };
+  const nn::Sequential model(nn::linear(4, 3), Scale(), nn::dropout(0.5), nn::linear(3, 2));
+  const nn::Summary summary = nn::summary(model, ones({5, 4}));
+  REQUIRE(summary.rows.size() == 5);
+  CHECK(row(summary, "1").type == "Scale");
+  CHECK_FALSE(row(summary, "1").output);
+  CHECK(row(summary, "1").parameters == 0);
+  CHECK(row(summary, "1").shared == 0);
+  CHECK_FALSE(row(summary, "2").output);
+  CHECK(output(summary, "0") == "float32[5, 3]");
+  CHECK(to_string(summary).find("  1         Scale       ?  ") != std::string::npos);
+  CHECK(to_string(summary).ends_with(
+      "\n? of modules whose Variables no operation of the result has read\n"));
+  CHECK(to_string(nn::summary(model)).find('?') == std::string::npos);
+  const nn::Summary alone = nn::summary(Scale(), ones({5, 4}));
+  CHECK(output(alone, "") == "float32[5, 4]");
+  CHECK(row(alone, "").operations == 20);
 }
 
 TEST_CASE("a weight that is computed is its layer's", "[nn][summary]") {

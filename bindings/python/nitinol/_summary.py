@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, Iterator, NamedTuple
 
 from nitinol import _ext
-from nitinol._module import Module, walk
+from nitinol._ext import Variable
+from nitinol._module import Module, children, walk
 
 
 class SummaryRow(NamedTuple):
     """A module, with all that is in it. `output` is of the last operation that is its own, as
-    "float32[32, 10]", or empty; `others` are elements of Variables that do not learn; `operations` are
-    arithmetic ones of a call, two for a multiply-add."""
+    "float32[32, 10]", or empty where it has none; `others` are elements of Variables that do not learn;
+    `operations` are arithmetic ones of a call, two for a multiply-add. `shared` are elements of Variables
+    that are in the module `shared_with`, too, and count there alone, as do the operations that read
+    them."""
 
     path: str
     type: str
@@ -21,10 +24,13 @@ class SummaryRow(NamedTuple):
     others: int
     bytes: int
     operations: float
+    shared: int
+    shared_with: str
 
 
 class Summary:
-    """A model as data: `rows` are the model, then the modules in it, in their order. Made by summary()."""
+    """A model as data: `rows` are the model, then the modules in it, in their order. What is in a module
+    all of whose Variables are shared has none. Made by summary()."""
 
     def __init__(self, found: _ext._Summary) -> None:
         self._found = found
@@ -51,6 +57,27 @@ class Summary:
         return self.table()
 
 
+def occurrences(
+    path: str, value: Any, seen: set[int], around: set[int]
+) -> Iterator[tuple[str, Any]]:
+    """Every Variable and Module below `value`, as often as they are there. Of a Module that was there
+    before only the Variables follow, and what refers to a Module around it is left out."""
+    if isinstance(value, (Module, list, dict)):
+        if id(value) in around:
+            return
+        if id(value) in seen:
+            yield path, value
+            yield from ((p, v) for p, v in walk(path, value, set(around)) if isinstance(v, Variable))
+            return
+        seen.add(id(value))
+    if isinstance(value, (Variable, Module)):
+        yield path, value
+    for name, child in children(value):
+        yield from occurrences(
+            f"{path}.{name}" if path else name, child, seen, around | {id(value)}
+        )
+
+
 def summary(model: Any, *inputs: Any) -> Summary:
     """The modules of a model with their parameters; with inputs also what happens when it is called with
     them, once, eagerly, in the mode that it is in. Nothing that the call assigns is kept: no running
@@ -59,11 +86,11 @@ def summary(model: Any, *inputs: Any) -> Summary:
     Whose an operation is follows from the parameters that it reads. One that reads none belongs to the
     module that holds both the module of the operation before which does and that of the next: a relu
     between two layers to what holds these."""
-    found = list(walk("", model, set()))
+    found = list(occurrences("", model, set(), set()))
     modules = [(path, type(one).__name__) for path, one in found if isinstance(one, Module)]
     if not modules or modules[0][0]:
         modules.insert(0, ("", type(model).__name__))
-    variables = [(path, one) for path, one in found if isinstance(one, _ext.Variable)]
+    variables = [(path, one) for path, one in found if isinstance(one, Variable)]
     call = (lambda: model(*inputs)) if inputs else None
     return Summary(_ext._summary(modules, variables, call))
 

@@ -26,7 +26,7 @@ nb::list rows_of(const nn::Summary& summary) {
   for (const nn::SummaryRow& row : summary.rows) {
     rows.append(nb::make_tuple(row.path, row.type, row.depth,
                                row.output ? describe(*row.output) : std::string(), row.parameters,
-                               row.others, row.bytes, row.operations));
+                               row.others, row.bytes, row.operations, row.shared, row.shared_with));
   }
   return rows;
 }

@@ -35,7 +35,7 @@ def test_parameters_outputs_and_operations():
     assert found.parameters == 9866 and found.operations == found.rows[0].operations > 600_000
     assert {name: bytes(v.get()) for name, v in model.named_variables().items()} == before
     assert str(found).splitlines()[0].split() == [
-        "layer", "type", "output", "parameters", "%", "bytes", "operations", "%",
+        "layer", "type", "output", "parameters", "%", "buffers", "bytes", "operations", "%",
     ]  # fmt: skip
     assert "hidden" not in found.table(depth=0)
 
@@ -55,6 +55,81 @@ def test_models_of_all_kinds():
     state = nt.random.default_generator().state.value.tolist()
     nn.summary(noisy, nt.ones((3, 4)))
     assert nt.random.default_generator().state.value.tolist() == state
+
+
+def test_what_modules_share():
+    layer = nn.Linear(3, 3)
+    found = nn.summary(nn.Sequential(layer, layer), nt.ones((2, 3)))
+    assert [(r.path, r.parameters, r.shared, r.shared_with) for r in found.rows] == [
+        ("", 12, 0, ""),
+        ("0", 12, 0, ""),
+        ("1", 0, 12, "0"),
+    ]
+    assert found.rows[1].operations == 2 * (2 * 2 * 3 * 3 + 6)
+    assert str(found).splitlines()[3].split()[:3] == ["1", "Linear", "?"]
+    assert str(found).splitlines()[3].endswith("  12 with 0")
+    assert "what is shared counts once" in str(found)
+
+    class Tied(nn.Module):
+        def __init__(self) -> None:
+            block = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4))
+            self.blocks = [[block, nn.Sequential(nn.Linear(4, 4))], {"again": block}]
+            self.head = nn.Linear(4, 4)
+            self.head.weight = block[0].weight
+            self.head.model = self  # type: ignore[attr-defined]  # one that refers to what it is in
+            block.head = self.head  # type: ignore[attr-defined]
+
+    rows = {r.path: r for r in nn.summary(Tied()).rows}
+    assert list(rows) == [
+        "", "blocks.0.0", "blocks.0.0.0", "blocks.0.0.1", "blocks.0.0.head", "blocks.0.1", "blocks.0.1.0",
+        "blocks.1.again", "head",
+    ]  # fmt: skip
+    assert rows[""].parameters == 28 + 4 + 20 and rows[""].shared == 0
+    assert rows["blocks.0.0.head"][-2:] == (16, "blocks.0.0.0")
+    assert rows["blocks.1.again"][-2:] == (28 + 4, "blocks.0.0.0")
+    assert rows["head"].parameters == 0 and rows["head"].shared == 20
+
+
+class Centred(nn.Module):
+    """Less its mean of all calls so far, which it keeps."""
+
+    def __init__(self) -> None:
+        self.kept = {"mean": nt.Variable(nt.zeros((3,)))}
+
+    def __call__(self, x: nt.Tensor) -> nt.Tensor:
+        mean = self.kept["mean"]
+        mean.set(mean * 0.9 + nt.mean(x, 0) * 0.1)
+        return x - mean
+
+
+def test_a_running_mean_is_a_buffer_and_no_output():
+    found = nn.summary(
+        nn.Sequential(nn.Linear(2, 3), Centred(), nt.relu, Centred()), nt.ones((5, 2))
+    )
+    assert [(r.path, r.output, r.parameters, r.others) for r in found.rows] == [
+        ("", "float32[5, 3]", 9, 6),
+        ("0", "float32[5, 3]", 9, 0),
+        ("1", "float32[5, 3]", 0, 3),
+        ("3", "float32[5, 3]", 0, 3),
+    ]
+    assert str(found).splitlines()[-1].startswith("9 parameters, 6 in buffers")
+
+
+def test_a_module_without_variables():
+    class Scale(nn.Module):
+        def __call__(self, x: nt.Tensor) -> nt.Tensor:
+            return x * 2
+
+    found = nn.summary(nn.Sequential(nn.Linear(4, 3), Scale(), nn.Linear(3, 2)), nt.ones((5, 4)))
+    assert [(r.path, r.output) for r in found.rows] == [
+        ("", "float32[5, 2]"),
+        ("0", "float32[5, 3]"),
+        ("1", ""),
+        ("2", "float32[5, 2]"),
+    ]
+    assert str(found).splitlines()[3].split()[:3] == ["1", "Scale", "?"]
+    assert str(found).splitlines()[-1].startswith("? of modules")
+    assert nn.summary(Scale(), nt.ones((5, 4))).rows[0].output == "float32[5, 4]"
 
 
 def test_known_models():
