@@ -57,9 +57,9 @@ class CallSite {
   std::vector<const void*> calls_;  ///< else: return addresses, the innermost first
 };
 
-/// While it lives, CallSite::here() and here_or_default() on this thread are what they were when one
-/// was first asked: one walk over the stack for library code of many operations. User code that runs in it would be given a
-/// wrong place.
+/// While it lives, CallSite::here() and here_or_default() on this thread are what they were when
+/// one was first asked: one walk over the stack for library code of many operations. User code that
+/// runs in it would be given a wrong place.
 class OnePlaceScope {
  public:
   OnePlaceScope() : OnePlaceScope(own_) {}

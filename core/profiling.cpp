@@ -8,7 +8,6 @@
 #include "core/function_ref.h"
 #include "core/memory.h"
 #include "core/step_times.h"
-#include "core/ticks.h"
 
 #include <algorithm>
 #include <array>
@@ -102,6 +101,7 @@ class Registry {
     const std::lock_guard lock(mutex_);
     if (std::exchange(notes.is_stopped_, true)) return;
     notes.content_.end_ns = ticks();
+    notes.scale_ = TickScale();
     std::erase(open_, &notes);
     set_flags();
   }
@@ -110,7 +110,7 @@ class Registry {
     const std::lock_guard lock(mutex_);
     Notes::Content content = with_steps(notes);
     if (!notes.is_stopped_) content.end_ns = ticks();
-    in_nanoseconds(content);
+    in_nanoseconds(content, notes.is_stopped_ ? notes.scale_ : TickScale());
     return content;
   }
 
@@ -223,7 +223,10 @@ class Registry {
   /// The lock is free: it is a ForkSafeMutex.
   static void forget_in_child() {
     Registry& registry = instance();
-    for (Notes* const notes : registry.open_) notes->is_stopped_ = true;
+    for (Notes* const notes : registry.open_) {
+      notes->is_stopped_ = true;
+      notes->scale_ = TickScale();
+    }
     registry.open_.clear();
     registry.set_flags();
   }
@@ -253,8 +256,7 @@ class Registry {
   }
 
   /// Of ticks.
-  static void in_nanoseconds(Notes::Content& content) {
-    const TickScale scale;
+  static void in_nanoseconds(Notes::Content& content, const TickScale& scale) {
     const auto change = [&](int64_t& time) { time = scale.nanoseconds(time); };
     change(content.begin_ns), change(content.end_ns);
     for (Note& note : content.notes) change(note.begin_ns), change(note.end_ns);
@@ -327,7 +329,6 @@ Note begun(Device device) noexcept {
 // ---- one Profile's
 
 Notes::Notes(std::size_t most, bool has_places) : most_(most), has_places_(has_places) {
-  static_cast<void>(TickScale());  // the first, from which on ticks are nanoseconds
   content_.thread = thread_number();
   content_.begin_ns = ticks();
   Registry::instance().open(*this);

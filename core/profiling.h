@@ -12,6 +12,7 @@
 #include "core/op.h"
 #include "core/place.h"
 #include "core/step_report.h"
+#include "core/ticks.h"
 
 #include <atomic>
 #include <cstddef>
@@ -165,6 +166,7 @@ class Notes {
   std::deque<StepRun> runs_;
   std::deque<int64_t> step_times_;  ///< ticks()
   std::size_t step_count_ = 0;
+  TickScale scale_;  ///< of when it was stopped, so that what it says stays the same
   std::unordered_map<std::string, uint32_t, KeyHash, std::equal_to<>> known_;  ///< labels by key
   std::shared_ptr<const Steps> latest_steps_;  ///< whose labels begin with latest_label_
   uint32_t latest_label_ = 0;

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace nitinol {
 
 /// The CPU's counter if the kernel takes the time from it, too, so that it counts at one rate and
@@ -22,3 +24,5 @@ class TickScale {
 };
 
 }  // namespace nitinol
+
+#pragma GCC visibility pop

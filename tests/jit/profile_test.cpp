@@ -174,6 +174,14 @@ TEST_CASE("parts of an op and of a way back have the line that asked for it", "[
   CHECK(lines(find(report, EventKind::op, "exp").back()) == std::vector<int>{line + 7});
 }
 
+TEST_CASE("a profile that was stopped says the same again", "[jit][profile]") {
+  Profile profile;
+  for (int i = 0; i < 100; ++i) static_cast<void>(exp(ones({10})));
+  profile.stop();
+  const std::string first = profile.to_json();
+  for (int i = 0; i < 20; ++i) CHECK(profile.to_json() == first);
+}
+
 TEST_CASE("steps for which there is no room are counted", "[jit][profile]") {
   const auto f = compile([](const Tensor& x) { return matmul(matmul(matmul(x, x), x), x); },
                          {.name = "model", .check = Check::never});
