@@ -3,10 +3,12 @@
 #include "core/memory_notes.h"
 
 #include "core/fork.h"
+#include "core/function_ref.h"
 #include "core/storage.h"
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
@@ -23,30 +25,46 @@ int64_t now_ns() {
 }
 
 /// The most memory over time, in slots of equal length, which doubles when there are too many.
+/// Whose it is is asked for where memory grows no more, which is where most of a slot is: while it
+/// grows, nothing is.
 class Curve {
  public:
+  using Shares = FunctionRef<std::vector<Share>()>;
+
   void begin(int64_t time) {
     points_.clear();
+    is_open_ = false;
     begin_ = time;
     slot_ = 1000;
   }
-  void add(int64_t time, std::size_t bytes) {
+  /// Before what lives changes.
+  void settle(int64_t time, bool grows, Shares shares) {
+    if (points_.empty()) return;
+    const int64_t slot = slot_of(time), last = points_.back().time_ns;
+    if (slot != last || !grows) close(shares);
+    if (last + slot_ < slot && points_.back().bytes != last_)
+      points_.push_back({last + slot_, last_, shares()});
+  }
+  /// After that.
+  void add(int64_t time, std::size_t bytes, Shares shares) {
     const int64_t slot = slot_of(time);
-    if (!points_.empty() && points_.back().time_ns == slot) {
-      points_.back().bytes = std::max(points_.back().bytes, bytes);
-    } else {
-      const bool is_later = !points_.empty() && points_.back().time_ns + slot_ < slot;
-      if (is_later && points_.back().bytes != last_)
-        points_.push_back({points_.back().time_ns + slot_, last_});
-      points_.push_back({slot, bytes});
-    }
     last_ = bytes;
-    if (points_.size() >= most_points) halve();
+    if (points_.empty() || points_.back().time_ns != slot) {
+      points_.push_back({slot, bytes, {}});
+      is_open_ = true;
+    } else if (bytes > points_.back().bytes) {
+      points_.back().bytes = bytes;
+      is_open_ = true;
+    }
+    if (points_.size() < most_points) return;
+    close(shares);
+    halve();
   }
   /// With what there is at the end.
-  [[nodiscard]] std::vector<Point> points(int64_t time) const {
+  [[nodiscard]] std::vector<Point> points(int64_t time, Shares shares) {
+    close(shares);
     std::vector<Point> all = points_;
-    all.push_back({time, last_});
+    all.push_back({time, last_, shares()});
     return all;
   }
 
@@ -54,19 +72,25 @@ class Curve {
   [[nodiscard]] int64_t slot_of(int64_t time) const {
     return begin_ + std::max<int64_t>(time - begin_, 0) / slot_ * slot_;
   }
+  void close(Shares shares) {
+    if (is_open_) points_.back().shares = shares();
+    is_open_ = false;
+  }
   void halve() {
     slot_ *= 2;
     std::vector<Point> all = std::exchange(points_, {});
-    for (const Point& point : all) {
-      const int64_t slot = slot_of(point.time_ns);
-      if (!points_.empty() && points_.back().time_ns == slot)
-        points_.back().bytes = std::max(points_.back().bytes, point.bytes);
-      else
-        points_.push_back({slot, point.bytes});
+    for (Point& point : all) {
+      point.time_ns = slot_of(point.time_ns);
+      if (points_.empty() || points_.back().time_ns != point.time_ns)
+        points_.push_back(std::move(point));
+      else if (points_.back().bytes < point.bytes)
+        points_.back() = std::move(point);
     }
   }
 
   std::vector<Point> points_;
+  bool is_open_ =
+      false;  ///< what lives now is the most of the last slot, whose shares are not known
   int64_t begin_ = 0, slot_ = 1000;
   std::size_t last_ = 0;
 };
@@ -92,7 +116,7 @@ class Registry {
     curve_.begin(begin_ns_);
     for (Maker& maker : makers_) maker.at_peak = maker.made = 0;
     peak_ = 0;
-    changed();
+    changed(begin_ns_);
     observed::by.fetch_or(observed::by_memory, std::memory_order_relaxed);
   }
   void end() noexcept {
@@ -116,15 +140,17 @@ class Registry {
         move(known, maker_of(made));
         return;
       }
+      const int64_t now = now_ns();
+      settle(now, true);
       known.number = numbers_++;
-      known.block = {.bytes = storage.bytes, .device = device, .made_ns = now_ns()};
+      known.block = {.bytes = storage.bytes, .device = device, .made_ns = now};
       known.block.maker = maker_of(made);
       // Nobody else can end the block meanwhile: its tensor has a handle.
       known.release = std::exchange(storage.release, release_noted);
-      Maker& maker = makers_[known.block.maker];
-      maker.bytes += storage.bytes, ++maker.blocks, ++maker.made;
+      count(known.block, true);
+      ++makers_[known.block.maker].made;
       bytes_ += storage.bytes;
-      changed();
+      changed(now);
     } catch (...) {  // no memory for the note
       blocks_.erase(&storage);
     }
@@ -144,7 +170,7 @@ class Registry {
     const std::lock_guard lock(mutex_);
     Content content = {.makers = makers_,
                        .blocks = {},
-                       .points = curve_.points(now_ns()),
+                       .points = curve_.points(now_ns(), shares_),
                        .bytes = bytes_,
                        .peak = peak_,
                        .begin_ns = begin_ns_,
@@ -161,6 +187,11 @@ class Registry {
     void (*release)(Storage*) noexcept = nullptr;  ///< the block's own
   };
 
+  struct SharesNow {
+    const Registry& of;
+    std::vector<Share> operator()() const { return of.shares(); }
+  };
+
   static void release_noted(Storage* storage) noexcept {
     instance().forget(*storage);
     storage->release(storage);
@@ -171,21 +202,46 @@ class Registry {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(&storage);
     storage.release = found->second.release;
-    const Block& block = found->second.block;
-    Maker& maker = makers_[block.maker];
-    maker.bytes -= block.bytes, --maker.blocks;
-    bytes_ -= block.bytes;
+    const Block block = found->second.block;
     blocks_.erase(found);
-    if (open_ > 0) changed();
+    const int64_t now = now_ns();
+    if (open_ > 0) settle(now, false);
+    count(block, false);
+    bytes_ -= block.bytes;
+    if (open_ > 0) changed(now);
   }
 
   void move(Known& known, uint32_t to) {
+    count(known.block, false);
     Maker &before = makers_[known.block.maker], &now = makers_[to];
-    before.bytes -= known.block.bytes, --before.blocks, --before.made;
-    now.bytes += known.block.bytes, ++now.blocks, ++now.made;
+    --before.made, ++now.made;
     if (known.block.made_ns <= peak_ns_ && before.at_peak >= known.block.bytes)
       before.at_peak -= known.block.bytes, now.at_peak += known.block.bytes;
     known.block.maker = to;
+    count(known.block, true);
+  }
+
+  /// That the block is its maker's, or no more. There is room in `living_` for all makers.
+  void count(const Block& block, bool is_added) noexcept {
+    Maker& maker = makers_[block.maker];
+    if (is_added) {
+      if (maker.blocks++ == 0) living_.push_back(block.maker);
+      maker.bytes += block.bytes;
+      return;
+    }
+    maker.bytes -= block.bytes;
+    if (--maker.blocks == 0) std::erase(living_, block.maker);
+  }
+
+  /// Of the makers of living blocks those that have most.
+  [[nodiscard]] std::vector<Share> shares() const {
+    constexpr std::size_t most = 24;
+    std::vector<Share> all;
+    all.reserve(living_.size());
+    for (const uint32_t maker : living_) all.push_back({maker, makers_[maker].bytes});
+    if (all.size() <= most) return all;
+    std::ranges::nth_element(all, all.begin() + most, std::greater<>(), &Share::bytes);
+    return {all.begin(), all.begin() + most};
   }
 
   uint32_t maker_of(const Made& made) {
@@ -199,16 +255,28 @@ class Registry {
     Maker maker;
     maker.name = is_full ? "others" : made.name;
     if (!is_full) maker.places = made.places;
+    if (living_.capacity() <= makers_.size()) living_.reserve(2 * makers_.size() + 16);
     makers_.push_back(std::move(maker));
     if (!is_full) makers_by_key_.emplace(std::move(key), number);
     return number;
   }
 
+  /// Before what lives changes.
+  void settle(int64_t now, bool grows) noexcept {
+    try {
+      curve_.settle(now, grows, shares_);
+    } catch (...) {  // no memory: a point is missing
+      return;
+    }
+  }
   /// Notes the time, and a peak if this is one that differs from the last by enough to say what it
   /// is made of.
-  void changed() {
-    const int64_t now = now_ns();
-    curve_.add(now, bytes_);
+  void changed(int64_t now) noexcept {
+    try {
+      curve_.add(now, bytes_, shares_);
+    } catch (...) {  // no memory: a point is missing
+      return;
+    }
     if (bytes_ <= peak_) return;
     const bool is_news = bytes_ > peak_detailed_ + peak_detailed_ / 128 || peak_ == 0;
     peak_ = bytes_;
@@ -225,7 +293,9 @@ class Registry {
   std::unordered_map<const Storage*, Known> blocks_;
   std::vector<Maker> makers_;
   std::unordered_map<std::string, uint32_t> makers_by_key_;
+  std::vector<uint32_t> living_;  ///< makers of blocks that live
   Curve curve_;
+  const SharesNow shares_{*this};
   std::size_t bytes_ = 0, peak_ = 0, peak_detailed_ = 0;
   int64_t begin_ns_ = 0, peak_ns_ = 0;
   uint64_t numbers_ = 0;

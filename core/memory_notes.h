@@ -63,10 +63,17 @@ struct Block {
   int64_t made_ns = 0;
   int holders = 0;  ///< Variables whose value or gradient it is
 };
-/// The most that lived from this time to that of the next point.
+/// What living blocks of a maker have together.
+struct Share {
+  uint32_t maker = 0;  ///< of Content::makers
+  std::size_t bytes = 0;
+};
+/// The most that lived from this time to that of the next point, and of which makers that was: of
+/// those that had most.
 struct Point {
   int64_t time_ns = 0;
   std::size_t bytes = 0;
+  std::vector<Share> shares;
 };
 struct Content {
   std::vector<Maker> makers;

@@ -11,8 +11,10 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -106,15 +108,30 @@ MemorySnapshot memory_snapshot() {
                           .age_s = static_cast<double>(content.now_ns - block.made_ns) * 1e-9,
                           .is_held = block.holders > 0});
   }
-  for (const memory_notes::Point& point : content.points)
-    out.points.push_back({seconds(point.time_ns), point.bytes});
   out.others = others_of(out.blocks);
   std::ranges::stable_sort(out.blocks, std::greater<>(), &MemoryBlock::bytes);
-  std::erase_if(out.lines,
-                [](const MemoryLine& line) { return line.made == 0 && line.blocks == 0; });
-  std::ranges::stable_sort(out.lines, std::greater<>(), [](const MemoryLine& line) {
-    return std::pair(line.bytes, line.at_peak);
+  // By bytes; lines of before that are gone are none.
+  std::vector<std::size_t> order(out.lines.size()), number(out.lines.size(), SIZE_MAX);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::erase_if(order,
+                [&](std::size_t i) { return out.lines[i].made == 0 && out.lines[i].blocks == 0; });
+  std::ranges::stable_sort(order, std::greater<>(), [&](std::size_t i) {
+    return std::pair(out.lines[i].bytes, out.lines[i].at_peak);
   });
+  std::vector<MemoryLine> sorted;
+  for (const std::size_t i : order) {
+    number[i] = sorted.size();
+    sorted.push_back(std::move(out.lines[i]));
+  }
+  out.lines = std::move(sorted);
+  for (const memory_notes::Point& point : content.points) {
+    MemoryPoint& made =
+        out.points.emplace_back(MemoryPoint{seconds(point.time_ns), point.bytes, {}});
+    for (const memory_notes::Share& share : point.shares) {
+      const std::size_t line = number[line_of[share.maker]];
+      if (line != SIZE_MAX) made.shares.push_back({line, share.bytes});
+    }
+  }
   return out;
 }
 
@@ -164,8 +181,13 @@ std::string MemorySnapshot::to_json() const {
                   {"at_peak", line.at_peak},
                   {"made", line.made}});
   }
-  for (const MemoryPoint& point : points) curve.push_back({point.time_s, point.bytes});
-  return json.dump(1, ' ', false, Json::error_handler_t::replace);
+  for (const MemoryPoint& point : points) {
+    Json shares = Json::array();
+    for (const MemoryPoint::Share& share : point.shares)
+      shares.push_back({share.line, share.bytes});
+    curve.push_back({point.time_s, point.bytes, std::move(shares)});
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void MemorySnapshot::save(const std::string& path) const {

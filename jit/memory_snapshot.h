@@ -51,6 +51,11 @@ struct MemoryLine {
 struct MemoryPoint {
   double time_s = 0;
   std::size_t bytes = 0;
+  struct Share {
+    std::size_t line = 0;  ///< of MemorySnapshot::lines
+    std::size_t bytes = 0;
+  };
+  std::vector<Share> shares;  ///< of the lines that had most, some twenty
 };
 
 /// Memory of all devices, as data.
@@ -65,7 +70,8 @@ struct MemorySnapshot {
 
   /// The same as JSON.
   [[nodiscard]] std::string to_json() const;
-  /// A page that needs nothing else: memory over time, and a bar for each operation and line.
+  /// A page that needs nothing else: memory over time by the user's lines, and a bar for each
+  /// operation and line.
   [[nodiscard]] std::string to_html() const;
   /// Writes to_html() to a file whose name ends in .html, else to_json(). Throws Error(io) if that
   /// cannot be written.

@@ -170,6 +170,70 @@ TEST_CASE("memory over time is a curve of bounded length", "[jit][memory]") {
   CHECK(line(snapshot, "add").made == 20'000);
 }
 
+/// All shares of a point.
+std::size_t sum_of(const MemoryPoint& point) {
+  std::size_t sum = 0;
+  for (const MemoryPoint::Share& share : point.shares) sum += share.bytes;
+  return sum;
+}
+
+/// The share of an operation at the point of most bytes.
+std::size_t share_at_peak(const MemorySnapshot& snapshot, const std::string& made_by) {
+  const MemoryPoint& most = *std::ranges::max_element(snapshot.points, {}, &MemoryPoint::bytes);
+  std::size_t sum = 0;
+  for (const MemoryPoint::Share& share : most.shares)
+    sum += snapshot.lines.at(share.line).made_by == made_by ? share.bytes : 0;
+  return sum;
+}
+
+TEST_CASE("memory over time is told by lines", "[jit][memory]") {
+  const Tensor before = ones({count});
+  const MemoryNotes notes;
+  const Tensor kept = exp(before);
+  {
+    const Tensor a = sin(before), b = sin(a), c = cos(b);
+    const MemorySnapshot within = memory_snapshot();
+    CHECK(sum_of(within.points.back()) == 4 * size);
+  }
+  MemorySnapshot snapshot = memory_snapshot();
+  CHECK(snapshot.peak == 4 * size);
+  CHECK(share_at_peak(snapshot, "exp") == size);
+  CHECK(share_at_peak(snapshot, "sin") == 2 * size);
+  CHECK(share_at_peak(snapshot, "cos") == size);
+  REQUIRE(snapshot.points.back().shares.size() == 1);
+  CHECK(snapshot.lines.at(snapshot.points.back().shares[0].line).made_by == "exp");
+  // Long after, with points that stand for many: their shares are those of what most was.
+  for (int i = 0; i < 20'000; ++i) {
+    const Tensor a = tanh(before);
+    if (i % 3 == 0) static_cast<void>(log(a));
+  }
+  snapshot = memory_snapshot();
+  CHECK(snapshot.points.size() > 100);
+  for (const MemoryPoint& point : snapshot.points) REQUIRE(sum_of(point) == point.bytes);
+  CHECK(share_at_peak(snapshot, "sin") == 2 * size);
+}
+
+TEST_CASE("of many lines those that have most are told", "[jit][memory]") {
+  const MemoryNotes notes;
+  const Tensor x = ones({count});
+  std::vector<Tensor> kept;
+  Tensor (*const functions[])(const Tensor&) = {
+      exp,   log,  sin,     cos,   tan,   tanh, sqrt,  square, abs,
+      exp2,  log2, expm1,   log1p, asin,  acos, atan,  sinh,   cosh,
+      asinh, erf,  sigmoid, relu,  floor, ceil, trunc, sign,   reciprocal};
+  for (const auto f : functions) kept.push_back(f(ones({count / 10})));
+  const Tensor large = neg(x);
+  const MemorySnapshot snapshot = memory_snapshot();
+  const MemoryPoint& last = snapshot.points.back();
+  CHECK(last.shares.size() >= 20);
+  CHECK(last.shares.size() < snapshot.lines.size());
+  CHECK(sum_of(last) < last.bytes);
+  CHECK(std::ranges::max(last.shares, {}, &MemoryPoint::Share::bytes).bytes == size);
+  const std::string page = snapshot.to_html();
+  CHECK(page.find("<code>other lines</code>") != std::string::npos);
+  CHECK(page.find("<title>memory_snapshot_test.cpp:") != std::string::npos);
+}
+
 TEST_CASE("threads and forks may go on meanwhile", "[jit][memory]") {
   const MemoryNotes notes;
   std::vector<std::thread> threads;
@@ -210,6 +274,8 @@ TEST_CASE("a snapshot as text, JSON and a page", "[jit][memory]") {
   CHECK(json["blocks"][0]["device"] == "cpu:0");
   CHECK(json["lines"].size() == 2);
   CHECK(json["points"].size() == snapshot.points.size());
+  CHECK(json["points"].back()[1] == 2 * size);
+  CHECK(json["points"].back()[2].size() == 2);
   const test::TemporaryFolder folder;
   snapshot.save(folder / "memory.html");
   snapshot.save(folder / "memory.json");

@@ -34,16 +34,25 @@ class MemoryLine(NamedTuple):
     made: int
 
 
+class MemoryPoint(NamedTuple):
+    """The most bytes that lived from this time, in seconds since noting began, to that of the next
+    point, and how many of them had been made by the lines that had most, by their number in `lines`."""
+
+    time: float
+    bytes: int
+    shares: dict[int, int]
+
+
 class MemorySnapshot:
     """Memory of all devices, as data. `blocks`: the largest first; `lines`: of most bytes first;
-    `points`: (seconds since noting began, the most bytes that lived until the next point). `others` are
-    bytes in use that are not noted: made before, or by no operation."""
+    `points`: memory over time. `others` are bytes in use that are not noted: made before, or by no
+    operation."""
 
     def __init__(self, found: _ext._MemorySnapshot) -> None:
         self._found = found
         self.blocks = [MemoryBlock(*fields) for fields in found.blocks()]
         self.lines = [MemoryLine(*fields) for fields in found.lines()]
-        self.points: list[tuple[float, int]] = found.points()
+        self.points = [MemoryPoint(*fields) for fields in found.points()]
         self.bytes: int = found.bytes
         self.others: int = found.others
         self.peak: int = found.peak
@@ -59,7 +68,8 @@ class MemorySnapshot:
         return self._found.to_json()
 
     def to_html(self) -> str:
-        """A page that needs nothing else: memory over time, and a bar for each operation and line."""
+        """A page that needs nothing else: memory over time by the user's lines, and a bar for
+        each operation and line."""
         return self._found.to_html()
 
     def save(self, path: str | os.PathLike[str]) -> None:

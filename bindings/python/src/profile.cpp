@@ -79,8 +79,12 @@ void bind_memory(nb::module_& m) {
       .def("points",
            [](const MemorySnapshot& self) {
              nb::list all;
-             for (const MemoryPoint& point : self.points)
-               all.append(nb::make_tuple(point.time_s, point.bytes));
+             for (const MemoryPoint& point : self.points) {
+               nb::dict shares;
+               for (const MemoryPoint::Share& share : point.shares)
+                 shares[nb::int_(share.line)] = share.bytes;
+               all.append(nb::make_tuple(point.time_s, point.bytes, shares));
+             }
              return all;
            })
       .def_ro("bytes", &MemorySnapshot::bytes)

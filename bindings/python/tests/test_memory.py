@@ -28,7 +28,11 @@ def test_a_snapshot_has_lines_of_the_program():
         assert snapshot.bytes == snapshot.peak == 2 * SIZE and snapshot.others >= SIZE
         assert [block.bytes for block in snapshot.blocks] == [SIZE, SIZE]
         assert snapshot.blocks[0].age > 0 and str(snapshot.blocks[0].device) == "cpu:0"
-        assert snapshot.points[-1][1] == 2 * SIZE
+        assert snapshot.points[-1].bytes == 2 * SIZE
+        shares = snapshot.points[-1].shares
+        assert {snapshot.lines[line].made_by: bytes for line, bytes in shares.items()} == {
+            line.made_by: line.bytes for line in snapshot.lines if line.bytes
+        }
         del a, weight
         left = nt.memory_snapshot()
         assert left.bytes == 0 and left.blocks == [] and left.peak == 2 * SIZE
