@@ -1,8 +1,9 @@
 // Sugiyama's way, kept small. A box stands one row below the lowest of those above it; what has
 // nothing above it, as inputs, right above the first that reads it. Boxes of a row are ordered by
-// where their neighbours stand, in a few sweeps. A line to the next row is a curve. One that passes
-// rows runs beside the graph, in a lane that all such lines of its upper box share; so nothing runs
-// through a box, whatever the graph is.
+// where their neighbours stand, in a few sweeps; what has no room beside the others goes below
+// them, with its neighbours. A line to the next row is a curve. One that passes rows runs beside
+// the graph, in a lane that all such lines of its upper box share; so nothing runs through a box,
+// whatever the graph is.
 #include "jit/page/layout.h"
 
 #include <fmt/format.h>
@@ -16,7 +17,7 @@
 namespace nitinol::jit {
 namespace {
 
-constexpr int gap_x = 24, gap_y = 60, lane_width = 8, margin = 16;
+constexpr int gap_x = 24, gap_y = 60, lane_width = 6, margin = 16;
 constexpr std::size_t most_in_row = 6;
 constexpr int sweeps = 6;
 
@@ -95,18 +96,81 @@ class Layouting {
     }
   }
 
-  /// A long row becomes several, one below the other.
+  /// A long row becomes several, one below the other. So do several in a row together, as those of
+  /// branches side by side: as many branches as have room, with all of their rows, then the next.
   void cut_rows() {
     Rows cut;
-    for (const std::vector<std::size_t>& row : rows_) {
-      for (std::size_t i = 0; i < row.size(); i += most_in_row) {
-        const std::span<const std::size_t> part =
-            std::span(row).subspan(i, std::min(most_in_row, row.size() - i));
-        for (const std::size_t b : part) row_[b] = cut.size();
-        cut.emplace_back(part.begin(), part.end());
+    for (std::size_t r = 0; r < rows_.size();) {
+      std::size_t end = r + 1;
+      const auto is_wide = [&](std::size_t i) { return rows_[i].size() > most_in_row; };
+      while (is_wide(r) && end < rows_.size() && is_wide(end)) ++end;
+      for (Rows& part : parts_of(r, end)) {
+        for (const std::vector<std::size_t>& row : part) cut_row(row, cut);
       }
+      r = end;
     }
     rows_ = std::move(cut);
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      for (const std::size_t b : rows_[r]) row_[b] = r;
+      note_places(rows_[r]);
+    }
+  }
+  static void cut_row(std::span<const std::size_t> row, Rows& to) {
+    for (; !row.empty(); row = row.subspan(std::min(most_in_row, row.size()))) {
+      const std::span<const std::size_t> part = row.first(std::min(most_in_row, row.size()));
+      to.emplace_back(part.begin(), part.end());
+    }
+  }
+
+  /// What lines join within the rows from `first` to `end`, as many of these as have room beside
+  /// each other. What many read that has nothing above it joins nothing, and comes first.
+  std::vector<Rows> parts_of(std::size_t first, std::size_t end) {
+    std::vector<Rows> parts = {Rows(end - first)};
+    std::vector<bool> is_done(row_.size());
+    const auto is_hub = [&](std::size_t b) {
+      return above_[b].empty() && below_[b].size() > most_in_row;
+    };
+    for (const bool takes_hubs : {true, false}) {
+      for (std::size_t r = first; r < end; ++r) {
+        for (const std::size_t start : rows_[r]) {
+          if (is_done[start] || is_hub(start) != takes_hubs) continue;
+          Rows joined(end - first);
+          std::vector<std::size_t> waiting = {start};
+          is_done[start] = true;
+          while (!waiting.empty()) {
+            const std::size_t b = waiting.back();
+            waiting.pop_back();
+            joined[row_[b] - first].push_back(b);
+            if (takes_hubs) continue;
+            for (const std::vector<std::size_t>* others : {&above_[b], &below_[b]}) {
+              for (const std::size_t next : *others) {
+                if (is_done[next] || row_[next] < first || row_[next] >= end) continue;
+                is_done[next] = true;
+                waiting.push_back(next);
+              }
+            }
+          }
+          add(std::move(joined), parts);
+        }
+      }
+    }
+    for (Rows& part : parts) {
+      for (std::vector<std::size_t>& row : part)
+        std::ranges::stable_sort(row, {}, [&](std::size_t b) { return at_[b]; });
+    }
+    return parts;
+  }
+  /// To the last part, or a new one.
+  static void add(Rows&& joined, std::vector<Rows>& parts) {
+    bool has_room = true;
+    for (std::size_t r = 0; r < joined.size(); ++r) {
+      const std::size_t before = parts.back()[r].size();
+      has_room = has_room &&
+                 (before == 0 || joined[r].empty() || before + joined[r].size() <= most_in_row);
+    }
+    if (!has_room) parts.emplace_back(joined.size());
+    for (std::size_t r = 0; r < joined.size(); ++r)
+      parts.back()[r].insert(parts.back()[r].end(), joined[r].begin(), joined[r].end());
   }
 
   static int width_of(const std::vector<std::size_t>& row) {

@@ -150,7 +150,9 @@ class Page {
       return;
     }
     if (plan.steps.empty()) return;
-    add("<div class=\"drawing\">{}</div>\n", jit::drawn_graph(plan, id));
+    add("<input type=\"checkbox\" class=\"whole\" id=\"{0}w\"/><label for=\"{0}w\">all of it, no "
+        "wider than the page</label>\n<div class=\"drawing\">{1}</div>\n",
+        id, jit::drawn_graph(plan, id));
     add_steps(id, plan);
     if (plan.arena_bytes > 0) {
       add("<h3>Memory of temporaries over the steps</h3>\n<div class=\"drawing\">{}</div>\n",

@@ -35,7 +35,8 @@ th, td { padding: .12rem .8rem .12rem 0; vertical-align: top; } td.number { text
 .kernel-name, .library-name { border-radius: 4px; padding: 0 .35rem; font-size: .85em; }
 .kernel-name { background: var(--kernel); } .library-name { background: var(--library); }
 .drawing { overflow: auto; max-height: 42rem; border: 1px solid var(--rule); border-radius: 6px; background: var(--panel); }
-.drawing svg { display: block; margin: 0 auto; }
+.drawing svg { display: block; margin: 0 auto; } .whole { margin: .4rem .4rem .4rem 0; } .whole + label { color: var(--faint); }
+.whole:checked + label + .drawing { max-height: none; } .whole:checked + label + .drawing svg { max-width: 100%; height: auto; }
 svg text { fill: var(--text); font: 11px system-ui, sans-serif; } svg .title { font-weight: 600; }
 svg .faint { fill: var(--faint); } svg rect.kernel { fill: var(--kernel); stroke: var(--kernel-edge); }
 svg rect.library { fill: var(--library); stroke: var(--library-edge); } svg rect.input { fill: var(--input); stroke: var(--input-edge); }
@@ -45,7 +46,7 @@ svg .size { font-size: 9.5px; fill: var(--faint); paint-order: stroke; stroke: v
 svg .move { fill: var(--move); } svg .compute { fill: var(--compute); } svg .track { fill: var(--rule); }
 svg .block { stroke: var(--panel); fill-opacity: .8; } svg .axis { stroke: var(--rule); }
 :target { outline: 2px solid var(--kernel-edge); outline-offset: 2px; border-radius: 4px; }
-@media print { body { max-width: none; padding: 0; font-size: 10pt; } .drawing, pre { max-height: none; overflow: visible; }
+@media print { body { max-width: none; padding: 0; font-size: 10pt; } .drawing, pre { max-height: none; overflow: visible; } .whole, .whole + label { display: none; }
   .drawing svg { max-width: 100%; height: auto; } pre { white-space: pre-wrap; } .step { break-inside: avoid-page; } }
 )css";
 

@@ -1,6 +1,7 @@
-"""Opens pages of explain() in Chromium, without a network: something is seen in light and dark, wide and
-narrow; what should stand there does; no script runs or fails, whatever a function is called; a click
-on a step opens it, in a notebook too; and the page of 500 steps is there in less than two seconds.
+"""Opens pages of explain() and memory_snapshot() in Chromium, without a network: something is seen in light
+and dark, wide and narrow; what should stand there does; no script runs or fails, whatever a function is
+called; a click on a step opens it, in a notebook too, and one on a box shows all of a graph; and the page
+of 500 steps is there in less than two seconds.
 
 Usage: check.py <out>. Ends with 77, which ctest takes for skipped, where there is no Chromium.
 """
@@ -31,6 +32,11 @@ frame.onload = () => {
   const height = frame.contentDocument.documentElement.getBoundingClientRect().height;
   said.textContent = `took ${(performance.now() - begin).toFixed(0)} ms, high ${height.toFixed(0)}`;
   const step = frame.contentDocument.querySelector('a[href="#s1p2"]');
+  const box = frame.contentDocument.querySelector(".whole"), drawing = box.nextElementSibling.nextElementSibling;
+  const whole = () => drawing.scrollHeight <= drawing.clientHeight && drawing.scrollWidth <= drawing.clientWidth;
+  if (CLICKS) said.textContent += whole() ? ", whole" : ", a part";
+  if (CLICKS) box.click();
+  if (CLICKS) said.textContent += whole() ? ", whole" : ", a part";
   if (CLICKS) step.dispatchEvent(new MouseEvent("click", {bubbles: true, cancelable: true}));
   if (CLICKS) setTimeout(() => { said.textContent += frame.contentDocument.getElementById("s1p2")
       .parentElement.open ? ", opened" : ", closed"; }, 500);
@@ -118,11 +124,32 @@ def wrong_of_frames(browser: Browser, out: pathlib.Path, explanation: nt.Explana
     else:
         print(f"500 steps are laid out in {said[1]} ms")
     path.write_text(framed(explanation.to_html(code=False), True), "utf-8")
-    if ", opened" not in browser.text(path.as_uri()):
+    said = browser.text(path.as_uri())
+    if ", opened" not in said:
         wrong.append("a click on a step does not open it in a frame")
+    if ", a part, whole" not in said:
+        wrong.append("a click on the box does not show all of the graph")
     # As a notebook has it, of which nothing can be read from outside.
     path.write_text(f"<!doctype html><title>x</title>{explanation._repr_html_()}", "utf-8")
     return wrong + browser.wrong_pictures(path.as_uri(), "notebook-", out)
+
+
+def wrong_of_memory(browser: Browser, out: pathlib.Path) -> list[str]:
+    with nt.memory_notes():
+        step = training_step("step")
+        kept = []
+        for size in range(8, 24):
+            step(nt.ones((size, 64)))
+            kept.append(nt.exp(nt.ones((size, 256))))
+        snapshot = nt.memory_snapshot()
+    path = out / "memory.html"
+    snapshot.save(path)
+    wrong = browser.wrong_pictures(path.as_uri(), "memory-", out)
+    document = browser.text(path.as_uri())
+    areas = re.findall(r'<path style="fill:hsl[^>]*><title>check.py:\d+', document)
+    if len(areas) < 3:
+        wrong.append(f"the page of memory shows {len(areas)} lines over time")
+    return wrong
 
 
 def main(out: pathlib.Path) -> None:
@@ -133,6 +160,7 @@ def main(out: pathlib.Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     browser = Browser(chromium, out / "chromium")
     wrong = wrong_of_page(browser, out, trained()) + wrong_of_frames(browser, out, long_chain())
+    wrong += wrong_of_memory(browser, out)
     if wrong or browser.complaints:
         sys.exit("\n".join(wrong + browser.complaints))
 

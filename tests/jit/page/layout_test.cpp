@@ -90,6 +90,29 @@ TEST_CASE("a wide row is cut into several", "[jit][page]") {
   CHECK(layout.height > 6 * jit::Layout::box_height);
 }
 
+TEST_CASE("wide rows of branches side by side are cut alike", "[jit][page]") {
+  // 30 branches of 4 boxes, each with inputs of its own, out of one box that all of them read.
+  constexpr std::size_t branches = 30, deep = 4;
+  std::vector<jit::Line> lines;
+  const auto box = [](std::size_t branch, std::size_t row) { return 1 + branch * 2 * deep + row; };
+  for (std::size_t b = 0; b < branches; ++b) {
+    lines.push_back({0, box(b, 0)});
+    for (std::size_t r = 0; r + 1 < deep; ++r) {
+      lines.push_back({box(b, r), box(b, r + 1)});
+      lines.push_back({box(b, deep + r), box(b, r + 1)});
+    }
+  }
+  const jit::Layout layout = jit::layout_of(1 + branches * 2 * deep, lines);
+  int curves = 0;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    CHECK(layout.boxes[lines[i].from].y < layout.boxes[lines[i].to].y);
+    curves += layout.paths[i].find('C') != std::string::npos ? 1 : 0;
+  }
+  // Inside of a branch a line goes to the next row; what all read passes those of others.
+  CHECK(curves >= static_cast<int>(branches * (deep - 1) * 2));
+  CHECK(layout.width < 2000);
+}
+
 TEST_CASE("a thousand boxes take milliseconds", "[jit][page]") {
   const std::vector<jit::Line> lines = random_lines(1000, 2500);
   const std::clock_t start = std::clock();  // what this process computes

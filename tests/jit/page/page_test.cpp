@@ -69,6 +69,7 @@ TEST_CASE("the page shows signatures, why they exist, the graph, steps and memor
   settle(g, ones({4, 16}));
   const std::string page = g.explain().to_html();
   CHECK(fault_of(page) == "");
+  CHECK_THAT(page, Contains("<label for=\"s1pw\">all of it"));
   CHECK_THAT(page, Contains("<title>mlp - explain()</title>") && Contains("2 signatures"));
   CHECK_THAT(page, Contains("recorded because it was the first") &&
                        Contains("recorded because argument 0 (x) is float32[4, 16], was float32[8, "
