@@ -67,7 +67,9 @@ def occurrences(
             return
         if id(value) in seen:
             yield path, value
-            yield from ((p, v) for p, v in walk(path, value, set(around)) if isinstance(v, Variable))
+            yield from (
+                (p, v) for p, v in walk(path, value, set(around)) if isinstance(v, Variable)
+            )
             return
         seen.add(id(value))
     if isinstance(value, (Variable, Module)):
