@@ -28,11 +28,11 @@ constexpr std::string_view own_style = R"css(
 .memory { width: 100%; height: auto; } .memory line { stroke: var(--rule); }
 .memory path, .memory path:hover { stroke: none; } .memory path:hover { fill-opacity: .75; }
 .memory path.all, .memory path.all:hover { fill: none; stroke: var(--text); stroke-width: 1; pointer-events: none; }
-.areas { display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; margin: .3rem 0 .3rem 4.4rem; }
+.areas { display: flex; flex-wrap: wrap; gap: .2rem 1.4rem; margin: .3rem 0; }
 .areas i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin-right: .4rem; }
 .lines { width: 100%; font-variant-numeric: tabular-nums; }
 .lines th, .lines td { text-align: right; padding: .25rem .5rem; border-bottom: 1px solid var(--rule); white-space: nowrap; }
-.lines .by { text-align: left; white-space: normal; width: 55%; overflow-wrap: anywhere; padding-left: 0; }
+.lines .by { text-align: left; white-space: normal; width: 55%; min-width: 11rem; overflow-wrap: anywhere; padding-left: 0; }
 .bar { position: relative; height: 8px; margin-top: 3px; }
 .bar i { position: absolute; left: 0; top: 0; height: 100%; border-radius: 2px; }
 .key i { display: inline-block; width: 10px; height: 10px; border-radius: 2px; margin: 0 .3rem 0 .8rem; }
