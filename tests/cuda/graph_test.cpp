@@ -1,5 +1,6 @@
-// Calls of compiled functions as one launch, by the fake driver, whose graphs run their nodes in
-// the latest order that their edges allow. In ctest's cuda.fake.calls.
+// Calls of compiled functions as one launch: by the fake driver, whose graphs run their nodes in
+// the latest order that their edges allow, in ctest's cuda.fake.calls; and but for what looks at
+// that driver by a real one, in ./dev gpu.
 #include "core/backend.h"
 #include "core/executables.h"
 #include "jit/profile.h"
@@ -49,7 +50,7 @@ TEST_CASE("a warm call on a GPU is one launch, with the same bits", "[cuda][fake
 }
 
 TEST_CASE("graphs are left out with the pass, and the bits stay", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const Tensor x = input(1), expected = several_steps(x).to(Device{});
   const WithoutPasses step_by_step({"cuda_graph"});
   const auto f = compile(several_steps, {.check = Check::never});
@@ -61,7 +62,7 @@ TEST_CASE("graphs are left out with the pass, and the bits stay", "[cuda][fake][
 }
 
 TEST_CASE("few steps make no graph, and the CPU none", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile([](const Tensor& v) { return exp(v) * 2; }, {.check = Check::never});
   const Tensor x = input(1), here = x.to(Device{});
   for (int call = 0; call < 8; ++call) static_cast<void>(f(x));
@@ -72,7 +73,7 @@ TEST_CASE("few steps make no graph, and the CPU none", "[cuda][fake][no-isa]") {
 }
 
 TEST_CASE("no replay stores where an earlier result is", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile(several_steps, {.check = Check::never});
   std::vector<Tensor> inputs, results;
   for (int i = 0; i < 3; ++i) inputs.push_back(input(i));
@@ -87,7 +88,7 @@ TEST_CASE("no replay stores where an earlier result is", "[cuda][fake][no-isa]")
 }
 
 TEST_CASE("a replay reads its own arguments, not those that lay there", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile(several_steps, {.check = Check::never});
   Tensor x = input(1);
   warm_up(f, x);
@@ -108,7 +109,7 @@ TEST_CASE("a replay reads its own arguments, not those that lay there", "[cuda][
 
 TEST_CASE("up to sixteen graphs are made where addresses change, and then changed",
           "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile(several_steps, {.check = Check::never});
   std::vector<Tensor> inputs, expected;
   for (int i = 0; i < 18; ++i) {
@@ -139,7 +140,7 @@ TEST_CASE("up to sixteen graphs are made where addresses change, and then change
 
 TEST_CASE("what never comes again to a library is not captured at each call",
           "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile(several_steps, {.check = Check::never});
   std::vector<Tensor> kept;
   const uint64_t before = calls_of("cuStreamBeginCapture_v2");
@@ -153,7 +154,7 @@ TEST_CASE("what never comes again to a library is not captured at each call",
 
 TEST_CASE("kernels of a graph are given other addresses where no library sees them",
           "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto step = [](const Tensor& x, const Tensor& y) {
     return std::vector<Tensor>{sum(exp(x), 0), sum(exp(x) * 2, 1) + sum(y), cumsum(y, 0)};
   };
@@ -174,7 +175,7 @@ TEST_CASE("kernels of a graph are given other addresses where no library sees th
 }
 
 TEST_CASE("numbers of a call are a graph's, too", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto step = [](const Tensor& x, const Scalar& factor) {
     return softmax(matmul(x, transpose(x)) * factor) + sum(x * factor);
   };
@@ -190,7 +191,9 @@ TEST_CASE("numbers of a call are a graph's, too", "[cuda][fake][no-isa]") {
 }
 
 TEST_CASE("random numbers go on from replay to replay", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
+  const Device before = default_device();
+  set_default_device(gpu);
   const auto step = [](const Tensor& x) {
     return matmul(x, transpose(x)) + sum(x * rand({40, 100})) + sum(rand({7}));
   };
@@ -203,6 +206,7 @@ TEST_CASE("random numbers go on from replay to replay", "[cuda][fake][no-isa]") 
   for (int call = 0; call < 12; ++call)
     CHECK(same_bits(f(x).to(Device{}), expected.at(static_cast<std::size_t>(call))));
   CHECK(replays_of(f).replays > 3);
+  set_default_device(before);
 }
 
 namespace {
@@ -215,8 +219,7 @@ std::vector<float> value(const Variable& variable) {
 
 TEST_CASE("a failed check within a graph discards its call and those that followed",
           "[cuda][fake][no-isa]") {
-  const auto driver = fake();
-  if (!driver) return;
+  if (!has_gpu()) return;
   Model model;
   const auto step = model.step();
   const Tensor good = tensor(std::vector{1, 3}).to(gpu), bad = tensor(std::vector{1, 4}).to(gpu);
@@ -225,10 +228,10 @@ TEST_CASE("a failed check within a graph discards its call and those that follow
   INFO(to_string(step.explain()));
   REQUIRE(replays_of(step).made > 0);
   const std::vector<float> before = value(model.table), count = value(model.count);
-  const FakeCounts now = driver->counts();
+  const uint64_t waits = counts_of_fake().waits;
   Tensor failed = step(bad);
   for (int call = 0; call < 3; ++call) static_cast<void>(step(good));
-  CHECK(driver->counts().waits == now.waits);
+  CHECK(counts_of_fake().waits == waits);
   const std::string error = error_of([&] { static_cast<void>(failed.item<float>()); });
   CHECK(has(error, "4"));
   CHECK(value(model.table) == before);
@@ -242,7 +245,7 @@ TEST_CASE("a failed check within a graph discards its call and those that follow
 }
 
 TEST_CASE("checks of a function that two models use are each its own", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto step = compile(
       [](const Variable& table, const Tensor& places) {
         const Tensor taken = take(table, places, 0);
@@ -264,7 +267,7 @@ TEST_CASE("checks of a function that two models use are each its own", "[cuda][f
 }
 
 TEST_CASE("convolutions are captured, with the copies that they need", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   for (const DType dtype : {f32, f16}) {
     const auto step = [](const Tensor& images, const Tensor& filter) {
       const Tensor y = relu(conv2d(images, filter));
@@ -287,7 +290,7 @@ TEST_CASE("convolutions are captured, with the copies that they need", "[cuda][f
 }
 
 TEST_CASE("several threads replay one function, and several functions", "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile(several_steps, {.check = Check::never});
   const auto g = compile([](const Tensor& x) { return several_steps(x) + several_steps(x * 2); },
                          {.check = Check::never});
@@ -327,7 +330,7 @@ TEST_CASE("a profile sees the steps of what is replayed otherwise", "[cuda][fake
 }
 
 TEST_CASE("calls that wait after each launch are not replayed", "[.waits]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile(several_steps, {.check = Check::never});
   for (int call = 0; call < 8; ++call) static_cast<void>(f(input(1)));
   std::printf("%s\n", to_string(f.explain()).c_str());
@@ -335,15 +338,16 @@ TEST_CASE("calls that wait after each launch are not replayed", "[.waits]") {
 
 TEST_CASE("where launches are looked at one by one, explain() says that there is no graph",
           "[cuda][fake][no-isa]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   CHECK(has(run_self("NITINOL_CUDA_WAIT=1", "[.waits]").output,
             "no graph: NITINOL_CUDA_WAIT is 1\n"));
+  if (!fake()) return;
   CHECK(has(run_self("NVTX_INJECTION64_PATH=/a/tool.so", "[.waits]").output,
             "no graph: a tool takes ranges"));
 }
 
 TEST_CASE("a call as a graph on each of two GPUs", "[.two-gpus-replay]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   const auto f = compile(several_steps, {.check = Check::never});
   const Device second = {.kind = Device::Kind::cuda, .index = 1};
   const Tensor x = input(1), there = x.to(second);
@@ -382,8 +386,7 @@ TEST_CASE("graphs go with their functions, and what they keep of memory", "[cuda
 
 // The number of NITINOL_TEST_REPLAYS, to be large by hand.
 TEST_CASE("nothing grows by replays", "[cuda][fake][no-isa]") {
-  const auto driver = fake();
-  if (!driver) return;
+  if (!has_gpu()) return;
   const char* const wanted = std::getenv("NITINOL_TEST_REPLAYS");  // NOLINT(concurrency-mt-unsafe)
   const int calls = wanted != nullptr ? std::atoi(wanted) : 2000;  // NOLINT(cert-err34-c)
   Model model;
@@ -397,11 +400,11 @@ TEST_CASE("nothing grows by replays", "[cuda][fake][no-isa]") {
     synchronize(gpu);
   };
   run(100);
-  const FakeCounts before = driver->counts();
+  const FakeCounts before = counts_of_fake();
   const MemoryStatistics memory = memory_statistics(gpu);
   const program::ReplayReport replays = replays_of(step);
   run(calls);
-  const FakeCounts after = driver->counts();
+  const FakeCounts after = counts_of_fake();
   CHECK(after.graphs == before.graphs);
   CHECK(after.events == before.events);
   CHECK(after.pinned == before.pinned);
@@ -413,7 +416,7 @@ TEST_CASE("nothing grows by replays", "[cuda][fake][no-isa]") {
 
 // By hand: what docs/gpu.md says of the host's time.
 TEST_CASE("the host's time of a warm step of training an MLP", "[.host-time]") {
-  if (!fake()) return;
+  if (!has_gpu()) return;
   set_default_device(gpu);
   const auto layers = std::tuple(nn::linear(100, 128), nn::linear(128, 10));
   const auto& [hidden, out] = layers;
