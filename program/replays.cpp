@@ -22,13 +22,15 @@ constexpr uint64_t runs_to_repay = 16;
 
 }  // namespace
 
-Replays::Replays(const Program& program) : program_(program) {
+Replays::Replays(const Program& program)
+    : program_(program), is_kept_(*program.device, [this] { give_back(); }) {
   for (std::size_t s = 0; s < program.steps.size(); s += program.steps[s].together)
     firsts_.push_back(s);
   note_reads();
 }
 
 Replays::~Replays() {
+  const std::lock_guard lock(mutex_);
   for (const std::shared_ptr<KeptBlocks>& blocks : kept_) blocks->close();
   if (temporaries_) temporaries_->close();
   if (status_ != nullptr) program_.device->give_status(status_, false);
@@ -126,10 +128,11 @@ bool Replays::run(const Run& run, Launch launch) {
   std::unique_lock lock(mutex_);
   if (is_noting_) return false;
   ++runs_;
-  const auto found = std::ranges::find(known_, key, &Known::key);
+  const auto found =
+      std::ranges::find_if(known_, [&](const auto& each) { return each->key == key; });
   if (found != known_.end()) {
     std::rotate(found, found + 1, known_.end());
-    replay(known_.back(), status);
+    replay(*known_.back(), status);
     return true;
   }
   const bool is_again = run.taken->is_again;
@@ -139,13 +142,13 @@ bool Replays::run(const Run& run, Launch launch) {
   bool is_ready = false;
   if (is_due && known_.size() < most_known && why_not_.empty() && may_take_long()) {
     is_ready = make(std::move(key), run, launch, lock);
-  } else if (Known* const cheap = cheapest(key)) {
-    is_ready = update(*cheap, std::move(key), run, launch, lock);
+  } else if (const auto cheap = cheapest(key); cheap != known_.end()) {
+    is_ready = update(cheap, std::move(key), run, launch, lock);
   } else if (is_again && !known_.empty() && may_take_long()) {
     ++long_ones_;
-    is_ready = update(known_.front(), std::move(key), run, launch, lock);
+    is_ready = update(known_.begin(), std::move(key), run, launch, lock);
   }
-  if (is_ready) replay(known_.back(), status);
+  if (is_ready) replay(*known_.back(), status);
   return is_ready;
 }
 
@@ -162,24 +165,28 @@ bool Replays::fits(const Known& known, std::span<std::byte* const> addresses,
 }
 
 /// The blocks by which a run is a replay, or else those that have lain unused for the longest time:
-/// what one run gives the next one takes, so their order has to come again.
+/// what one run gives the next one takes, so their order has to come again. Null if all are in use.
 std::shared_ptr<KeptBlocks> Replays::free_blocks(std::span<std::byte* const> addresses,
                                                  std::span<const Tensor> lent) {
   const auto is_free = [](const auto& blocks) { return blocks->is_free(); };
   auto found = std::ranges::find_if(kept_, is_free);
-  for (const Known& known : known_) {
-    if (!known.blocks || !known.blocks->is_free() || !fits(known, addresses, lent)) continue;
-    const auto own = std::ranges::find(kept_, known.blocks);
+  for (const std::unique_ptr<Known>& known : known_) {
+    if (!known->blocks || !known->blocks->is_free() || !fits(*known, addresses, lent)) continue;
+    const auto own = std::ranges::find(kept_, known->blocks);
     if (own != kept_.end()) {
       found = own;
       break;
     }
   }
-  if (found != kept_.end()) {
-    std::rotate(found, found + 1, kept_.end());
-    return kept_.back();
-  }
-  if (kept_.size() == most_known) {  // their results live on
+  if (found == kept_.end()) return nullptr;
+  std::rotate(found, found + 1, kept_.end());
+  return kept_.back();
+}
+
+/// For a run more that is on its way; null if they are too many, or too large.
+std::shared_ptr<KeptBlocks> Replays::more_blocks(std::span<const Tensor> lent,
+                                                 std::unique_lock<std::mutex>& lock) {
+  if (kept_.size() >= most_known) {  // their results live on
     if (!may_take_long()) return nullptr;
     kept_.front()->close();
     kept_.erase(kept_.begin());
@@ -189,21 +196,47 @@ std::shared_ptr<KeptBlocks> Replays::free_blocks(std::span<std::byte* const> add
     const bool is_wanted = outputs_[i] < values_.size() && !lent[i].is_defined();
     sizes.push_back(is_wanted ? program_.memory[i].bytes : 0);
   }
-  std::shared_ptr<KeptBlocks> made = KeptBlocks::make(*program_.device, sizes);
+  std::shared_ptr<KeptBlocks> made = make_blocks(sizes, lock);
   if (made) kept_.push_back(made);
   return made;
 }
 
+/// Without the lock: what is short of memory asks for what is kept here, too.
+std::shared_ptr<KeptBlocks> Replays::make_blocks(std::span<const std::size_t> sizes,
+                                                 std::unique_lock<std::mutex>& lock) {
+  lock.unlock();
+  std::shared_ptr<KeptBlocks> made = KeptBlocks::make(*program_.device, sizes);
+  lock.lock();
+  return made;
+}
+
+void Replays::give_back() {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock) return;  // a thread is at a run
+  if (!is_noting_) known_.clear();
+  const auto close_if_free = [](const std::shared_ptr<KeptBlocks>& blocks) {
+    if (!blocks || !blocks->is_free()) return false;
+    blocks->close();
+    return true;
+  };
+  std::erase_if(kept_, close_if_free);
+  if (close_if_free(temporaries_)) temporaries_ = nullptr;
+}
+
 Replays::Taken Replays::take(std::span<std::byte* const> addresses, std::span<const Tensor> lent) {
   Taken taken;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   taken.is_again = is_seen_again(addresses);
   const bool is_given_up = known_.empty() && !why_not_.empty();
   if (is_noting_ || is_given_up || runs_ + 1 < first_run) return taken;
   taken.from = free_blocks(addresses, lent);
+  if (!taken.from) taken.from = more_blocks(lent, lock);
   if (taken.from) taken.storages = taken.from->lend();
   if (program_.arena_bytes == 0) return taken;
-  if (!temporaries_) temporaries_ = KeptBlocks::make(*program_.device, {&program_.arena_bytes, 1});
+  if (!temporaries_) {
+    std::shared_ptr<KeptBlocks> made = make_blocks({&program_.arena_bytes, 1}, lock);
+    if (!temporaries_) temporaries_ = std::move(made);
+  }
   // Another thread may be at a run just now.
   if (temporaries_ && temporaries_->is_free()) taken.temporaries = temporaries_->lend()[0];
   return taken;
@@ -226,9 +259,9 @@ bool Replays::is_seen_again(std::span<std::byte* const> addresses) {
 /// Whether one is known that differs in numbers alone.
 bool Replays::are_addresses_known(const Key& key) const {
   const std::size_t count = values_.size() + 1;
-  return std::ranges::any_of(known_, [&](const Known& known) {
+  return std::ranges::any_of(known_, [&](const std::unique_ptr<Known>& known) {
     return std::equal(key.begin(), key.begin() + static_cast<std::ptrdiff_t>(count),
-                      known.key.begin());
+                      known->key.begin());
   });
 }
 
@@ -256,15 +289,15 @@ bool Replays::is_cheap(const Known& known, const Key& key) const {
 }
 
 /// The one with the fewest other addresses, of which no library sees any for the first time; or
-/// null.
-Replays::Known* Replays::cheapest(const Key& key) {
-  Known* best = nullptr;
+/// the end.
+Replays::AllKnown::iterator Replays::cheapest(const Key& key) {
+  auto best = known_.end();
   std::size_t fewest = 0;
-  for (Known& known : known_) {
+  for (auto known = known_.begin(); known != known_.end(); ++known) {
     std::size_t others = 0;
-    for (std::size_t i = 0; i < key.size(); ++i) others += known.key[i] != key[i] ? 1 : 0;
-    if ((best == nullptr || others < fewest) && is_cheap(known, key)) {
-      best = &known;
+    for (std::size_t i = 0; i < key.size(); ++i) others += (*known)->key[i] != key[i] ? 1 : 0;
+    if ((best == known_.end() || others < fewest) && is_cheap(**known, key)) {
+      best = known;
       fewest = others;
     }
   }
@@ -288,11 +321,12 @@ Status* Replays::word() {
 bool Replays::make(Key key, const Run& run, Launch launch, std::unique_lock<std::mutex>& lock) {
   is_noting_ = true;
   lock.unlock();
-  Known made = {.key = std::move(key), .sequence = nullptr, .blocks = run.taken->from};
+  auto made = std::make_unique<Known>(
+      Known{.key = std::move(key), .sequence = nullptr, .blocks = run.taken->from});
   std::string why_not;
   try {
     Status* const status = word();
-    made.sequence = program_.device->record(
+    made->sequence = program_.device->record(
         firsts_.size(), [&](std::size_t part) { launch(firsts_[part], status); });
   } catch (const Error& error) {
     why_not = error.report().what;
@@ -302,8 +336,8 @@ bool Replays::make(Key key, const Run& run, Launch launch, std::unique_lock<std:
   lock.lock();
   is_noting_ = false;
   why_not_ = std::move(why_not);
-  if (!made.sequence) return false;
-  for (std::size_t part = 0; part < firsts_.size(); ++part) note_costly(made, part);
+  if (!made->sequence) return false;
+  for (std::size_t part = 0; part < firsts_.size(); ++part) note_costly(*made, part);
   known_.push_back(std::move(made));
   ++made_;
   ++long_ones_;
@@ -311,11 +345,10 @@ bool Replays::make(Key key, const Run& run, Launch launch, std::unique_lock<std:
 }
 
 /// False, and it is gone, if this run launches something else.
-bool Replays::update(Known& known, Key key, const Run& run, Launch launch,
+bool Replays::update(AllKnown::iterator known, Key key, const Run& run, Launch launch,
                      std::unique_lock<std::mutex>& lock) {
-  const auto at = known_.begin() + (&known - known_.data());
-  std::rotate(at, at + 1, known_.end());
-  Known& last = known_.back();
+  std::rotate(known, known + 1, known_.end());
+  Known& last = *known_.back();
   is_noting_ = true;
   lock.unlock();
   bool is_same = true;

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/function_ref.h"
+#include "core/kept_memory.h"
 #include "core/scalar_value.h"
 #include "core/sequence.h"
 #include "program/kept_blocks.h"
@@ -70,6 +71,7 @@ class Replays {
     /// Costly parts with what they were noted with, which comes at little cost again.
     std::unordered_set<uint64_t> noted = {};
   };
+  using AllKnown = std::vector<std::unique_ptr<Known>>;
   /// A Scalar of a run in the dtype of a slot.
   struct Number {
     int scalar;
@@ -88,16 +90,22 @@ class Replays {
                           std::span<const Tensor> lent) const;
   [[nodiscard]] std::shared_ptr<KeptBlocks> free_blocks(std::span<std::byte* const> addresses,
                                                         std::span<const Tensor> lent);
+  [[nodiscard]] std::shared_ptr<KeptBlocks> more_blocks(std::span<const Tensor> lent,
+                                                        std::unique_lock<std::mutex>& lock);
+  [[nodiscard]] std::shared_ptr<KeptBlocks> make_blocks(std::span<const std::size_t> sizes,
+                                                        std::unique_lock<std::mutex>& lock);
+  /// What the device is short of: graphs, and memory that no run has now.
+  void give_back();
   [[nodiscard]] bool are_addresses_known(const Key& key) const;
   [[nodiscard]] bool may_take_long() const;
-  [[nodiscard]] Known* cheapest(const Key& key);
+  [[nodiscard]] AllKnown::iterator cheapest(const Key& key);
   [[nodiscard]] bool is_cheap(const Known& known, const Key& key) const;
   template <class Visit>
   void for_changed_parts(const Key& from, const Key& to, const Visit& visit) const;
   void replay(Known& known, Status* status);
   [[nodiscard]] bool make(Key key, const Run& run, Launch launch,
                           std::unique_lock<std::mutex>& lock);
-  [[nodiscard]] bool update(Known& known, Key key, const Run& run, Launch launch,
+  [[nodiscard]] bool update(AllKnown::iterator known, Key key, const Run& run, Launch launch,
                             std::unique_lock<std::mutex>& lock);
   Status* word();
 
@@ -113,7 +121,7 @@ class Replays {
 
   mutable std::mutex mutex_;                       ///< of what follows
   bool is_noting_ = false;                         ///< a thread works at known_, without the mutex
-  std::vector<Known> known_;                       ///< the one that was used last comes last
+  AllKnown known_;                                 ///< the one that was used last comes last
   std::vector<std::shared_ptr<KeptBlocks>> kept_;  ///< for results; likewise
   std::shared_ptr<KeptBlocks> temporaries_;
   std::array<uint64_t, remembered> seen_ = {};  ///< hashes of where inputs of the latest runs lay
@@ -121,6 +129,7 @@ class Replays {
   uint64_t long_ones_ = 0;    ///< made, and updated with a library's work
   std::string why_not_;       ///< none is made any more
   Status* status_ = nullptr;  ///< the word that all write: what they leave is copied
+  const KeptMemory is_kept_;  ///< the last, so that nobody asks for the rest when it goes
 };
 
 }  // namespace nitinol::program

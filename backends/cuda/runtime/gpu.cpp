@@ -83,7 +83,7 @@ Gpu::Gpu(int number, Backend& owner)
   check(driver_.cuStreamCreate(&stream_, non_blocking), "its stream");
 }
 
-Entered Gpu::enter() const {
+void Gpu::expect_usable() const {
   if (is_forked_off()) [[unlikely]] {
     throw Error(ErrorKind::device, {.where = fmt::format("cuda:{}", number_),
                                     .what = std::string(does_not_survive_fork),
@@ -94,6 +94,10 @@ Entered Gpu::enter() const {
     const std::lock_guard lock(mutex_);
     lose(lost_);
   }
+}
+
+Entered Gpu::enter() const {
+  expect_usable();
   Driver::Context before = nullptr;
   check(driver_.cuCtxGetCurrent(&before), "asking for the context");
   if (before == context_) return {driver_, nullptr};

@@ -66,8 +66,9 @@ class Gpu {
   /// Most bytes of a launch's arguments.
   [[nodiscard]] std::size_t most_argument_bytes() const { return most_argument_bytes_; }
 
-  /// Makes the context the calling thread's. Throws Error(device) if the device is lost, and in the
-  /// child of a fork. Lives around every use of the driver.
+  /// Throws Error(device) if the device is lost, and in the child of a fork.
+  void expect_usable() const;
+  /// The same, and makes the context the calling thread's. Lives around every use of the driver.
   [[nodiscard]] Entered enter() const;
   /// Throws Error(device) with the driver's words for a result that is not 0; what no later call
   /// survives makes the device lost.

@@ -3,6 +3,7 @@
 #include "backends/cuda/runtime/gpu.h"
 #include "core/backend.h"
 #include "core/error.h"
+#include "core/kept_memory.h"
 
 #include <fmt/format.h>
 
@@ -16,8 +17,13 @@ namespace nitinol::cuda {
 namespace {
 
 constexpr std::size_t smallest = 256, most_small = std::size_t{512} << 10;
-constexpr std::size_t segment_size = std::size_t{4} << 20;
+constexpr std::size_t most_cut = std::size_t{16} << 20;
 constexpr int out_of_memory = 2;
+
+/// Whether a released block of the class joins what is free beside it.
+bool joins(std::size_t class_bytes) {
+  return class_bytes > most_small && class_bytes <= most_cut;
+}
 
 struct GpuBlock : Storage {
   GpuMemory* memory = nullptr;
@@ -48,28 +54,74 @@ StorageHandle GpuMemory::allocate_for_upload(std::size_t bytes) {
 
 StorageHandle GpuMemory::make_block(std::size_t bytes, bool is_for_upload) {
   if (bytes > SIZE_MAX / 2) fail(bytes, "no device has so much");
-  const Entered entered = gpu_.enter();
-  const std::size_t class_bytes = block_bytes(bytes);
+  gpu_.expect_usable();
   auto block = std::make_unique<GpuBlock>();
-  {
-    const std::lock_guard lock(mutex_);
-    ++allocations_;
-    block->data = is_for_upload ? take_for_upload(class_bytes) : take(class_bytes);
-    in_use_ += class_bytes;
-    peak_ = std::max(peak_, in_use_);
-  }
+  block->data = find(bytes, is_for_upload);
   block->bytes = bytes;
   block->backend = &owner_;
   block->release = release_gpu_block;
   block->memory = this;
-  block->class_bytes = class_bytes;
+  block->class_bytes = block_bytes(bytes);
   return StorageHandle(block.release(), false);
 }
 
+void* GpuMemory::find(std::size_t bytes, bool is_for_upload) {
+  const std::size_t class_bytes = block_bytes(bytes);
+  const auto try_it = [&]() -> void* {
+    void* const block = is_for_upload ? take_for_upload(class_bytes) : take(class_bytes);
+    if (block == nullptr) return nullptr;
+    ++allocations_;
+    in_use_ += class_bytes;
+    peak_ = std::max(peak_, in_use_);
+    return block;
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    if (void* const block = try_it()) [[likely]]
+      return block;
+    trim();
+    if (void* const block = try_it()) return block;
+  }
+  KeptMemory::give_back_all(owner_);  // without the lock, which releasing takes
+  const std::lock_guard lock(mutex_);
+  trim();
+  if (void* const block = try_it()) return block;
+  fail(bytes, is_beyond_budget(class_bytes) ? "it is beyond the budget" : "the device has no more");
+}
+
+GpuMemory::Source* GpuMemory::source_of(std::size_t class_bytes) {
+  if (class_bytes <= most_small) return &small_;
+  return class_bytes <= most_cut ? &medium_ : nullptr;
+}
+
 void* GpuMemory::take(std::size_t class_bytes) {
+  if (joins(class_bytes)) {
+    if (!medium_.segments.has_room(class_bytes)) join_waiting();  // before the driver is asked
+    return cut(medium_, class_bytes).block;
+  }
   std::vector<void*>& blocks = free_[class_bytes];
-  if (blocks.empty()) return class_bytes <= most_small ? cut(class_bytes) : ask_driver(class_bytes);
-  return take_out(blocks, std::prev(blocks.end()), class_bytes, Use::unknown);
+  if (!blocks.empty()) return take_out(blocks, std::prev(blocks.end()), class_bytes, Use::unknown);
+  return take_fresh(class_bytes).block;
+}
+
+Segments::Cut GpuMemory::take_fresh(std::size_t class_bytes) {
+  if (Source* const source = source_of(class_bytes)) return cut(*source, class_bytes);
+  return {.block = ask_driver(class_bytes), .is_unused = true};
+}
+
+Segments::Cut GpuMemory::cut(Source& source, std::size_t class_bytes) {
+  Segments::Cut made = source.segments.cut(class_bytes);
+  // Where there is no room for a segment there may be for the block.
+  for (const std::size_t bytes : {source.segment_bytes, class_bytes}) {
+    if (made.block != nullptr) break;
+    void* const segment = ask_driver(bytes);
+    if (segment == nullptr) continue;
+    source.segments.add(segment, bytes);
+    cached_ += bytes;
+    made = source.segments.cut(class_bytes);
+  }
+  if (made.block != nullptr) cached_ -= class_bytes;
+  return made;
 }
 
 void* GpuMemory::take_out(std::vector<void*>& blocks, std::vector<void*>::iterator at,
@@ -82,6 +134,7 @@ void* GpuMemory::take_out(std::vector<void*>& blocks, std::vector<void*>::iterat
 }
 
 void* GpuMemory::take_for_upload(std::size_t class_bytes) {
+  const Entered entered = gpu_.enter();
   std::vector<void*>& blocks = free_[class_bytes];
   auto oldest = blocks.end();
   std::size_t used = 0;
@@ -94,46 +147,17 @@ void* GpuMemory::take_for_upload(std::size_t class_bytes) {
     if (used++ == 0) oldest = at;
   }
   if (used == 0 && !blocks.empty()) return take(class_bytes);
-  void* fresh = nullptr;
-  if (used == 0) fresh = ask_driver(class_bytes);
-  if (used > 0 && used < most_left_alone) fresh = try_driver(class_bytes);
-  if (fresh == nullptr) return take_out(blocks, oldest, class_bytes, Use::recorded);
-  uploaded_[fresh].use = Use::over;
-  return fresh;
-}
-
-void* GpuMemory::cut(std::size_t class_bytes) {
-  if (segment_bytes_ < class_bytes) {
-    auto* const fresh = static_cast<std::byte*>(ask_driver(segment_size));
-    // What is left of the old one becomes blocks of the smaller classes.
-    while (segment_bytes_ >= smallest) {
-      const std::size_t piece = std::bit_floor(segment_bytes_);
-      free_[piece].push_back(segment_);
-      segment_ += piece;
-      segment_bytes_ -= piece;
-    }
-    segment_ = fresh;
-    segment_bytes_ = segment_size;
-    cached_ += segment_size;
+  if (used < most_left_alone) {
+    const auto [fresh, is_unused] = take_fresh(class_bytes);
+    if (fresh != nullptr) uploaded_[fresh].use = is_unused ? Use::over : Use::unknown;
+    if (fresh != nullptr || used == 0) return fresh;
   }
-  void* const block = segment_;
-  segment_ += class_bytes;
-  segment_bytes_ -= class_bytes;
-  cached_ -= class_bytes;
-  return block;
+  return take_out(blocks, oldest, class_bytes, Use::recorded);
 }
 
 void* GpuMemory::ask_driver(std::size_t bytes) {
-  if (void* const block = try_driver(bytes)) return block;
-  trim();
-  if (is_beyond_budget(bytes)) fail(bytes, "it is beyond the budget");
-  void* const block = try_driver(bytes);
-  if (block == nullptr) fail(bytes, "the device has no more");
-  return block;
-}
-
-void* GpuMemory::try_driver(std::size_t bytes) {
   if (is_beyond_budget(bytes)) return nullptr;
+  const Entered entered = gpu_.enter();
   Driver::Address address = 0;
   const int result = driver().cuMemAlloc_v2(&address, bytes);
   if (result == out_of_memory) return nullptr;
@@ -144,11 +168,27 @@ void* GpuMemory::try_driver(std::size_t bytes) {
 
 void GpuMemory::give(void* block, std::size_t class_bytes) {
   const std::lock_guard lock(mutex_);
-  if (const auto found = uploaded_.find(block); found != uploaded_.end())
-    found->second.use = recorded_now(found->second.event) ? Use::recorded : Use::unknown;
-  free_[class_bytes].push_back(block);
   in_use_ -= class_bytes;
   cached_ += class_bytes;
+  const auto found = uploaded_.find(block);
+  if (found == uploaded_.end() && joins(class_bytes)) return medium_.segments.give(block);
+  if (found != uploaded_.end())
+    found->second.use = recorded_now(found->second.event) ? Use::recorded : Use::unknown;
+  free_[class_bytes].push_back(block);
+}
+
+void GpuMemory::join_waiting() {
+  const Entered entered = gpu_.enter();
+  for (auto& [class_bytes, blocks] : free_) {
+    if (!joins(class_bytes)) continue;
+    for (void* const block : blocks) join(block, medium_);
+    blocks.clear();
+  }
+}
+
+void GpuMemory::join(void* block, Source& source) {
+  forget(block);
+  source.segments.give(block);
 }
 
 bool GpuMemory::recorded_now(Driver::Event event) const {
@@ -162,16 +202,28 @@ bool GpuMemory::recorded_now(Driver::Event event) const {
 }
 
 void GpuMemory::trim() {
+  const Entered entered = gpu_.enter();
   driver().cuStreamSynchronize(gpu_.stream());  // what was released may still be used there
+  // What the driver does not take back can still be used.
+  const auto release = [](void* block) {
+    return driver().cuMemFree_v2(Driver::address_of(block)) == 0;
+  };
   for (auto& [class_bytes, blocks] : free_) {
-    if (class_bytes <= most_small) continue;
-    // What the driver does not take back can still be used.
-    cached_ -= class_bytes * std::erase_if(blocks, [&](void* block) {
-                 if (driver().cuMemFree_v2(reinterpret_cast<Driver::Address>(block)) != 0)
-                   return false;
-                 forget(block);
-                 return true;
-               });
+    Source* const source = source_of(class_bytes);
+    std::erase_if(blocks, [&](void* block) {
+      if (source != nullptr) {
+        join(block, *source);
+        return true;
+      }
+      if (!release(block)) return false;
+      forget(block);
+      cached_ -= class_bytes;
+      return true;
+    });
+  }
+  for (Source* const source : {&small_, &medium_}) {
+    source->segments.note_done();
+    cached_ -= source->segments.release_whole(release);
   }
 }
 
@@ -221,7 +273,6 @@ void GpuMemory::set_budget(std::size_t bytes) {
 }
 
 void GpuMemory::release_cached() {
-  const Entered entered = gpu_.enter();
   const std::lock_guard lock(mutex_);
   trim();
 }
