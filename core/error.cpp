@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdlib>
@@ -220,21 +221,75 @@ std::string describe_users_call() {
 
 namespace {
 
-/// The first calls outside the library. Recordings ask at each operation: unlike
-/// calls_from_outside() it walks no further than it must.
+/// The first calls outside the library, the innermost first. Recordings ask at each operation:
+/// unlike calls_from_outside() the walk goes no further than it must.
 struct NearestCalls {
   static constexpr std::size_t most = 4;  ///< through templates and inline functions of headers
-  std::vector<const void*> calls;
+  std::array<const void*, most> calls = {};
+  std::size_t count = 0;
+};
+
+/// A walk over the stack. A function with checks asks at each call, from one place in a loop: if
+/// the walk begins in a frame of the same address, and each return address on its way is where it
+/// was, then it would be the same walk. (It is compared from the inside on, so that each is in the
+/// frame that has been found to be the same.)
+struct Walk {
+  struct Return {
+    const void* const* slot;
+    const void* address;
+  };
+  static constexpr std::size_t most_returns = 32;
+  const void* from = nullptr;  ///< the frame in which it began; null: there was none
+  std::array<Return, most_returns> returns = {};
+  std::size_t count = 0;
+  bool is_in_walker = true;  ///< its own frame, which is not compared
+  bool is_known = true;      ///< where all return addresses are
+  NearestCalls nearest;
+
+  [[gnu::noinline, gnu::no_sanitize("address", "thread")]] bool is_same(const void* frame) const {
+    if (frame != from) return false;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (*returns[i].slot != returns[i].address) return false;
+    }
+    return true;
+  }
 
   static _Unwind_Reason_Code visit(_Unwind_Context* context, void* into) {
-    auto& found = *static_cast<NearestCalls*>(into);
+    auto& walk = *static_cast<Walk*>(into);
     const auto address = reinterpret_cast<const void*>(_Unwind_GetIP(context));
+    if (!std::exchange(walk.is_in_walker, false)) walk.note(context, address);
+    NearestCalls& nearest = walk.nearest;
     const bool is_inside = library_code().contains(address);
-    if (!is_inside) found.calls.push_back(address);
-    return found.calls.size() < most && (!is_inside || found.calls.empty()) ? _URC_NO_REASON
-                                                                            : _URC_END_OF_STACK;
+    if (!is_inside) nearest.calls[nearest.count++] = address;
+    return nearest.count < NearestCalls::most && (!is_inside || nearest.count == 0)
+               ? _URC_NO_REASON
+               : _URC_END_OF_STACK;
+  }
+
+ private:
+  /// Where the call has left its return address: on x86 below what the stack was before.
+  [[gnu::no_sanitize("address", "thread")]] void note(_Unwind_Context* context,
+                                                      const void* address) {
+#if defined(__x86_64__)
+    const auto* const slot =
+        reinterpret_cast<const void* const*>(_Unwind_GetCFA(context)) - 1;  // NOLINT
+    is_known = is_known && count < most_returns && *slot == address;
+    if (is_known) returns[count++] = {slot, address};
+#else
+    is_known = false;
+#endif
   }
 };
+
+[[gnu::noinline]] const NearestCalls& nearest_calls() {
+  static constinit thread_local Walk latest;
+  const void* const frame = __builtin_frame_address(0);
+  if (latest.is_same(frame)) return latest.nearest;
+  latest = {};
+  _Unwind_Backtrace(Walk::visit, &latest);
+  latest.from = latest.is_known ? frame : nullptr;
+  return latest.nearest;
+}
 
 /// Of the OnePlaceScope that is open on this thread.
 constinit thread_local std::optional<CallSite>* one_place = nullptr;
@@ -253,9 +308,8 @@ CallSite CallSite::here() {
   CallSite site;
   site.given_ = given_place();
   if (site.given_.empty() && library_code().is_known()) {
-    NearestCalls nearest;
-    _Unwind_Backtrace(NearestCalls::visit, &nearest);
-    site.calls_ = std::move(nearest.calls);
+    const NearestCalls& nearest = nearest_calls();
+    site.calls_.assign(nearest.calls.begin(), nearest.calls.begin() + nearest.count);
   }
   if (one_place != nullptr) *one_place = site;
   return site;

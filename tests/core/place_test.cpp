@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <vector>
 
 using namespace nitinol;
 
@@ -38,7 +39,40 @@ Error misfit() {
   return *error_of([] { static_cast<void>(ones({2}) + ones({3})); });
 }
 
+[[gnu::noinline]] CallSite site() {
+  CallSite here = CallSite::here();
+  return here;
+}
+
+[[gnu::noinline]] CallSite site_through(int functions) {
+  CallSite there = functions > 0 ? site_through(functions - 1) : site();
+  return there;
+}
+
 }  // namespace
+
+// A walk over the stack that would be the same as the latest one is not made again.
+TEST_CASE("places of calls are the same where all calls are, and only there", "[core][place]") {
+  std::vector<CallSite> first;
+  for (int round = 0; round < 3; ++round) {
+    std::vector<CallSite> sites;
+    for (int call = 0; call < 3; ++call) sites.push_back(site());
+    sites.push_back(site());
+    sites.push_back(site_through(0));
+    sites.push_back(site_through(1));
+    sites.push_back(site_through(0));
+    sites.push_back(site_through(1));
+    sites.push_back([] { return site(); }());
+    std::thread([&] { sites.push_back(site()); }).join();
+    if (round == 0) first = sites;
+    CHECK(sites == first);
+    CHECK(sites[0] == sites[1]);
+    CHECK(sites[0] == sites[2]);
+    for (std::size_t i = 2; i < sites.size(); ++i) {
+      for (std::size_t k = 2; k < i; ++k) CHECK(!(sites[i] == sites[k]));
+    }
+  }
+}
 
 TEST_CASE("an error says the place that is given", "[core][place]") {
   Program program;
