@@ -7,6 +7,7 @@
 #include "core/deferred_check.h"
 
 #include "core/backend.h"
+#include "core/short_array.h"
 #include "core/variable.h"
 #include "core/waiting.h"
 
@@ -44,10 +45,10 @@ void destroy(DeferredCheck* check) {
 
 // ---- marks
 
-void mark(Storage& storage, DeferredCheck& check) {
-  Handle<DeferredCheck> before;
+void mark(std::span<Storage* const> filled, DeferredCheck& check) {
+  ShortArray<Handle<DeferredCheck>, 16> before(filled.size());
   const std::lock_guard lock(registry().marks);
-  before = taken(storage, &check);
+  for (std::size_t i = 0; i < filled.size(); ++i) before[i] = taken(*filled[i], &check);
 }
 
 void destroy_marked(Storage* storage) {

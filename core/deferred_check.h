@@ -96,7 +96,7 @@ class DeferredCheck : public Counted {
 void destroy(DeferredCheck* check);
 
 /// Marks what a call fills.
-void mark(Storage& storage, DeferredCheck& check);
+void mark(std::span<Storage* const> filled, DeferredCheck& check);
 /// The call that fills it and may have failed, or null.
 [[nodiscard]] Handle<DeferredCheck> check_of(const Storage& storage);
 /// The same of a tensor's memory; null if it has none, or is undefined.

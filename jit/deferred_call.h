@@ -8,6 +8,7 @@
 #include "tracer/trace.h"
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,8 @@ class DeferredCall final : public DeferredCheck {
  public:
   DeferredCall(Backend& device, Handle<DeferredCheck> followed, Deferral made_with);
 
+  /// How many Variables note_assigned() will be called for.
+  void expect_assigned(std::size_t count) { assigned_.reserve(count); }
   /// For each Variable that the call assigns, when that has been done; its lock is held. `before`:
   /// its old value, and the call that had assigned that, if that may have failed.
   void note_assigned(const Variable& variable, const Tensor& before, Handle<DeferredCheck> earlier);

@@ -203,22 +203,35 @@ class Run {
   /// locked that are going to be, or none.
   [[gnu::noinline]] void note_earlier() {
     later_ = std::make_unique<Later>();
-    const auto add = [&](Handle<DeferredCheck> check) {
-      if (check && check->state() != DeferredCheck::State::passed)
-        later_->earlier.push_back(std::move(check));
+    std::vector<Handle<DeferredCheck>>& earlier = later_->earlier;
+    // Of one call they often are all, whose handle need not be taken again and again.
+    const auto is_noted = [&](const DeferredCheck* check) {
+      const auto is_it = [&](const Handle<DeferredCheck>& noted) { return noted.get() == check; };
+      return check == nullptr || std::ranges::any_of(earlier, is_it);
+    };
+    const auto add = [&](const Tensor& tensor) {
+      const bool has_memory = tensor.is_defined() && tensor.internals().storage;
+      if (!has_memory) return;
+      const Storage& storage = *tensor.internals().storage;
+      if (is_noted(storage.check.load(std::memory_order_acquire))) return;
+      Handle<DeferredCheck> check = check_of(storage);  // which may be another one by now
+      if (!is_noted(check.get())) earlier.push_back(std::move(check));
     };
     const auto add_cell = [&](const tracer::TraceInput& input) {
       VariableCell& cell = variable_of(input).cell();
       std::unique_lock lock(cell.mutex, std::defer_lock);
       if (!locks_) lock.lock();
-      add(cell.check);
-      add(check_of(cell.value));
+      if (!is_noted(cell.check.get())) earlier.push_back(cell.check);
+      add(cell.value);
     };
-    for (const Tensor* tensor : inputs_.tensors) add(check_of(*tensor));
-    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) add(check_of(values_[i]));
+    for (const Tensor* tensor : inputs_.tensors) add(*tensor);
+    for (std::size_t i = 0; i < plan_.inputs.size(); ++i) add(values_[i]);
     for (const tracer::TraceInput& input : plan_.read) add_cell(input);
     for (const tracer::TraceInput& input : plan_.cleared) add_cell(input);
     for (const Update& update : plan_.updates) add_cell(update.variable);
+    std::erase_if(earlier, [](const Handle<DeferredCheck>& check) {
+      return check->state() == DeferredCheck::State::passed;
+    });
   }
 
   /// False if it depends on calls that it cannot follow. Else its own checks are made later, too,
@@ -249,8 +262,10 @@ class Run {
     DeferredCheck* const check =
         later_->call ? static_cast<DeferredCheck*>(later_->call.get()) : later_->followed.get();
     if (check == nullptr) return;
+    ShortArray<Storage*, 32> filled(program_.memory.size());
     for (std::size_t i = 0; i < program_.memory.size(); ++i)
-      mark(*running_.made(i).internals().storage, *check);
+      filled[i] = running_.made(i).internals().storage.get();
+    mark(filled.span(), *check);
     if (later_->call && !plan_.has_updates) later_->call->enlist();  // else when it has committed
   }
 
@@ -261,12 +276,14 @@ class Run {
   /// transaction nothing is assigned yet.
   void lock_cells() {
     Cells cells;
+    cells.reserve(plan_.updates.size() + plan_.cleared.size());
     for (const Update& update : plan_.updates)
       cells.push_back(&variable_of(update.variable).cell());
     for (const tracer::TraceInput& cleared : plan_.cleared)
       cells.push_back(&variable_of(cleared).cell());
     sort(cells);
     Locks& locks = locks_.emplace();
+    locks.orders.reserve(cells.size());
     for (VariableCell* cell : cells) locks.orders.emplace_back(cell->order);
     locks.cells = std::move(cells);
     lock_what_is_read(locks);
@@ -275,9 +292,13 @@ class Run {
 
   /// And what is assigned.
   void lock_what_is_read(Locks& locks) {
-    Cells cells = locks.cells;
+    Cells cells;
+    cells.reserve(locks.cells.size() + plan_.read.size());
+    cells = locks.cells;
     for (const tracer::TraceInput& input : plan_.read) cells.push_back(&variable_of(input).cell());
     sort(cells);
+    locks.mutexes.reserve(locks.cells.size());
+    locks.reading.reserve(cells.size() - locks.cells.size());
     for (VariableCell* cell : cells) {
       (is_locked(*cell) ? locks.mutexes : locks.reading).emplace_back(cell->mutex);
     }
@@ -290,8 +311,9 @@ class Run {
     cells.erase(repeated.begin(), repeated.end());
   }
 
+  /// By a call no other order is owned: then somebody else answers for Variables (is_held()).
   [[nodiscard]] bool is_locked(const VariableCell& cell) const {
-    return locks_ && std::ranges::binary_search(locks_->cells, cell.id, {}, &VariableCell::id);
+    return locks_ && cell.order.is_mine();
   }
 
   /// The Variable's value, perhaps undefined. Not settled, for which no cell may be locked: see
@@ -493,6 +515,8 @@ class Run {
   /// borrowed memory, which is given back when no cell is locked.
   void commit() {
     std::vector<Tensor>& values = assigned_;
+    values.reserve(plan_.updates.size() + plan_.cleared.size());
+    if (later_ && later_->call) later_->call->expect_assigned(values.capacity());
     for (const Update& update : plan_.updates)
       values.push_back(make_result(program_.outputs[update.output], false));
     for (const tracer::TraceInput& cleared : plan_.cleared) {
@@ -527,10 +551,10 @@ class Run {
   const program::Program& program_;
   const CallInputs& inputs_;
   program::Running running_;
-  ShortArray<Tensor, 8> values_;  ///< per input: the Variable's value, unless its cell is locked
-  std::unique_ptr<Kept[]> kept_;  ///< per kept operand, if there are any
-  std::vector<Tensor> assigned_;  ///< by commit(): new values, then the old ones
-  std::unique_ptr<Later> later_;  ///< if the device is one
+  ShortArray<Tensor, 32> values_;  ///< per input: the Variable's value, unless its cell is locked
+  std::unique_ptr<Kept[]> kept_;   ///< per kept operand, if there are any
+  std::vector<Tensor> assigned_;   ///< by commit(): new values, then the old ones
+  std::unique_ptr<Later> later_;   ///< if the device is one
   std::unique_ptr<ShadowState> shadow_;
   std::optional<Locks> locks_;  ///< last: released before the rest goes
 };

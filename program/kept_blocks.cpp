@@ -48,6 +48,7 @@ KeptBlocks::~KeptBlocks() {
 
 std::vector<StorageHandle> KeptBlocks::lend() {
   std::vector<StorageHandle> storages;
+  storages.reserve(blocks_.size());
   for (const StorageHandle& block : blocks_) {
     if (!block) {
       storages.emplace_back();

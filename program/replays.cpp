@@ -105,8 +105,8 @@ void Replays::note_costly(Known& known, std::size_t part) const {
   known.noted.insert(hash_of(part, known.key));
 }
 
-Replays::Key Replays::key_of(const Run& run) const {
-  Key key;
+void Replays::find_key(const Run& run, Key& key) const {
+  key.clear();
   key.reserve(parts_.size());
   const auto add = [&](const std::byte* address) {
     key.push_back(std::bit_cast<uint64_t>(address));
@@ -119,15 +119,15 @@ Replays::Key Replays::key_of(const Run& run) const {
     const auto i = static_cast<std::size_t>(scalar);
     key.push_back(run.number_bits.empty() ? bits_of(*run.scalars[i], dtype) : run.number_bits[i]);
   }
-  return key;
 }
 
 bool Replays::run(const Run& run, Launch launch) {
-  Key key = key_of(run);
   Status* const status = program_.can_fail ? run.status : nullptr;
   std::unique_lock lock(mutex_);
   if (is_noting_) return false;
   ++runs_;
+  Key& key = key_;
+  find_key(run, key);
   const auto found =
       std::ranges::find_if(known_, [&](const auto& each) { return each->key == key; });
   if (found != known_.end()) {

@@ -84,7 +84,7 @@ class Replays {
   void note_read(std::size_t word, std::size_t part);
   [[nodiscard]] uint64_t hash_of(std::size_t part, const Key& key) const;
   void note_costly(Known& known, std::size_t part) const;
-  [[nodiscard]] Key key_of(const Run& run) const;
+  void find_key(const Run& run, Key& key) const;
   [[nodiscard]] bool is_seen_again(std::span<std::byte* const> addresses);
   [[nodiscard]] bool fits(const Known& known, std::span<std::byte* const> addresses,
                           std::span<const Tensor> lent) const;
@@ -124,6 +124,7 @@ class Replays {
   AllKnown known_;                                 ///< the one that was used last comes last
   std::vector<std::shared_ptr<KeptBlocks>> kept_;  ///< for results; likewise
   std::shared_ptr<KeptBlocks> temporaries_;
+  Key key_;                                     ///< of the present run; a member to keep its memory
   std::array<uint64_t, remembered> seen_ = {};  ///< hashes of where inputs of the latest runs lay
   uint64_t runs_ = 0, replays_ = 0, made_ = 0, updated_ = 0;
   uint64_t long_ones_ = 0;    ///< made, and updated with a library's work

@@ -232,8 +232,8 @@ class Running {
   }
 
   const Program& program_;
-  ShortArray<std::byte*, 32> addresses_;  ///< per value
-  ShortArray<Tensor, 8> made_;
+  ShortArray<std::byte*, 64> addresses_;  ///< per value
+  ShortArray<Tensor, 32> made_;
   StorageHandle arena_;
   std::unique_ptr<Rare> rare_;  ///< the last member: what is underway ends before its memory does
 };
