@@ -384,11 +384,19 @@ TEST_CASE("graphs go with their functions, and what they keep of memory", "[cuda
   CHECK(memory_statistics(gpu).in_use == in_use);
 }
 
-// The number of NITINOL_TEST_REPLAYS, to be large by hand.
+namespace {
+
+/// The number of NITINOL_TEST_REPLAYS, to be large by hand.
+int replays_or(int usual) {
+  const char* const wanted = std::getenv("NITINOL_TEST_REPLAYS");  // NOLINT(concurrency-mt-unsafe)
+  return wanted != nullptr ? std::atoi(wanted) : usual;            // NOLINT(cert-err34-c)
+}
+
+}  // namespace
+
 TEST_CASE("nothing grows by replays", "[cuda][fake][no-isa]") {
   if (!has_gpu()) return;
-  const char* const wanted = std::getenv("NITINOL_TEST_REPLAYS");  // NOLINT(concurrency-mt-unsafe)
-  const int calls = wanted != nullptr ? std::atoi(wanted) : 2000;  // NOLINT(cert-err34-c)
+  const int calls = replays_or(2000);
   Model model;
   const auto step = model.step();
   const Tensor good = tensor(std::vector{1, 3}).to(gpu);
@@ -431,7 +439,8 @@ TEST_CASE("the host's time of a warm step of training an MLP", "[.host-time]") {
   };
   const auto time = [&](const char* name) {
     const auto f = compile(step, {.check = Check::never});
-    constexpr std::size_t in_a_row = 7, rounds = 200;  // as many as may be on their way
+    constexpr std::size_t in_a_row = 7;  // as many as may be on their way
+    const auto rounds = static_cast<std::size_t>(replays_or(200));
     std::array<std::vector<double>, in_a_row> times;
     for (std::size_t round = 0; round < rounds; ++round) {
       for (std::vector<double>& of_call : times) {
@@ -445,7 +454,7 @@ TEST_CASE("the host's time of a warm step of training an MLP", "[.host-time]") {
     }
     std::printf("%s, us of the first to the seventh call in a row, medians:", name);
     for (std::vector<double>& of_call : times) {
-      std::ranges::nth_element(of_call, of_call.begin() + rounds / 2);
+      std::ranges::nth_element(of_call, of_call.begin() + static_cast<std::ptrdiff_t>(rounds / 2));
       std::printf(" %.1f", of_call[rounds / 2]);
     }
     std::printf("\n%s\n", to_string(f.explain()).c_str());

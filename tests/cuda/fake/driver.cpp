@@ -148,7 +148,7 @@ extern "C" {
 // NOLINTBEGIN(readability-identifier-naming): the driver's names
 
 int cuInit(unsigned) {
-  if (driver().process != ::getpid()) return not_initialized;
+  if (driver().is_child()) return not_initialized;
   const std::lock_guard lock(driver().mutex);
   if (const int failure = Calls::instance().note(__func__); failure != success) return failure;
   if (device_count() == 0) return no_device;

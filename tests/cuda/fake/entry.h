@@ -13,7 +13,6 @@
 #include <mutex>
 #include <string_view>
 #include <thread>
-#include <unistd.h>
 
 namespace nitinol::test {
 
@@ -53,7 +52,7 @@ inline int broken(Capture& capture, const char* why) {
 struct Entry {
   explicit Entry(const char* name, bool needs_context) {
     Driver& d = driver();
-    if (d.process != ::getpid()) {  // another thread's lock may be held for ever in the child
+    if (d.is_child()) {  // another thread's lock may be held for ever in the child
       result = not_initialized;
       return;
     }

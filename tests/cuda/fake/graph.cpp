@@ -39,6 +39,8 @@ std::shared_ptr<ReadyNodes> ready_nodes(const Graph& graph) {
 }
 
 bool run_nodes(const ReadyNodes& nodes) {
+  static const bool is_idle = number_of("NITINOL_FAKE_IDLE", 0) != 0;
+  if (is_idle) return true;
   return std::ranges::all_of(nodes, [](const ReadyNode& node) {
     return (node.run == nullptr || node.run()) && run_nodes(node.child);
   });

@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <pthread.h>
 #include <set>
 #include <thread>
 #include <unistd.h>
@@ -83,7 +84,8 @@ struct LoadedFunction {
 struct Driver {
   std::recursive_mutex mutex;
   bool is_initialized = false;
-  const pid_t process = ::getpid();
+  static inline std::atomic<bool> is_forked_off = false;
+  const int forks = ::pthread_atfork(nullptr, nullptr, [] { is_forked_off = true; });
   std::array<std::unique_ptr<Region>, most_devices> regions;  ///< of the devices in use
   std::array<int, most_devices> lost = {};
   std::map<const void*, std::unique_ptr<Stream>> streams;
@@ -99,6 +101,8 @@ struct Driver {
   FakeCounts counts;
   int open_count = 0;
 
+  /// Whether the process that has loaded this forked the one that runs.
+  [[nodiscard]] static bool is_child() { return is_forked_off.load(std::memory_order_relaxed); }
   /// Does what was asked of a stream up to a number, and of what other streams have been asked for
   /// only what it waits for: they may be slower.
   int run(const Stream& stream, uint64_t last = std::numeric_limits<uint64_t>::max()) {
