@@ -297,6 +297,25 @@ TEST_CASE("a result of a row in place of what all threads of the row read", "[cu
   }
 }
 
+// Each is computed by a thread of its own, and one takes the place of what the others read.
+TEST_CASE("numbers of an optimizer, of which one is updated in place", "[cuda]") {
+  for (const DType dtype : {f32, f64}) {
+    const auto step = [](const Variable& count, const Tensor& rate) {
+      count += 1;
+      const Tensor n = count;
+      return std::vector<Tensor>{rate / (1 - pow(0.9, n)), sqrt(1 - pow(0.999, n)), exp(n) + rate};
+    };
+    const Variable eager(zeros({1}, dtype)), other(zeros({1}, dtype));
+    const Tensor rate = full({1}, 0.001, dtype);
+    const auto f = compile(step, {.check = Check::never});
+    for (int call = 0; call < 6; ++call) {
+      const std::vector<Tensor> expected = step(eager, rate), results = f(other, rate);
+      for (std::size_t i = 0; i < expected.size(); ++i) CHECK(same_bits(results[i], expected[i]));
+      CHECK(same_bits(Tensor(other), Tensor(eager)));
+    }
+  }
+}
+
 TEST_CASE("checks of elements far down and of the last one", "[cuda]") {
   for (const int64_t length : {1, 255, 257, 5000}) {
     const Tensor x = arange(length) + 1;

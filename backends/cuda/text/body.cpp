@@ -86,9 +86,17 @@ class PieceWriter {
   }
 
   void write() {
+    write_loads();
+    write_results();
+  }
+
+  void write_loads() {
     for (const uint16_t k : memory_sources(body_, stage_)) {
       if (!is_kept(k)) load(k);
     }
+  }
+
+  void write_results() {
     for (const Sink& sink : stage_.sinks) {
       if (sink.kind == Sink::Kind::store && !is_kept(sink.index))
         body_.out.line("Vector<{}, {}> y{};", word(sink.index), width_, sink.index);
@@ -319,6 +327,58 @@ std::vector<uint16_t> reductions_of(const Stage& stage) {
 
 void write_piece(Body& body, const Stage& stage, const PieceText& piece) {
   PieceWriter(body, stage, piece).write();
+}
+
+namespace {
+
+/// What `value` is computed by, which is the last of it.
+ScalarProgram part_for(const ScalarProgram& program, uint32_t value) {
+  const std::span all(program.instrs);
+  std::vector<bool> is_needed(value + 1);
+  is_needed[value] = true;
+  std::vector<bool> ends;  // whether those are needed of which the beginning is still to come
+  for (std::size_t i = value + 1; i-- > 0;) {
+    const ScalarInstr& instr = all[i];
+    if (instr.op == ScalarOp::end_if) ends.push_back(is_needed[i]);
+    if (instr.op == ScalarOp::begin_if) {
+      is_needed[i] = ends.back();
+      ends.pop_back();
+    }
+    if (!is_needed[i]) continue;
+    const uint32_t operands[] = {instr.a, instr.b, instr.c};
+    for (int k = 0; k < operand_count(instr.op); ++k) is_needed[operands[k]] = true;
+  }
+  ScalarProgram part;
+  std::vector<uint32_t> renamed(value + 1);
+  for (std::size_t i = 0; i <= value; ++i) {
+    if (!is_needed[i]) continue;
+    ScalarInstr instr = all[i];
+    uint32_t* const operands[] = {&instr.a, &instr.b, &instr.c};
+    for (int k = 0; k < operand_count(instr.op); ++k) *operands[k] = renamed[*operands[k]];
+    renamed[i] = static_cast<uint32_t>(part.instrs.size());
+    part.instrs.push_back(instr);
+  }
+  return part;
+}
+
+}  // namespace
+
+void write_results_apart(Body& body, const Stage& stage) {
+  const PieceText point = {.is_whole = true};
+  PieceWriter(body, stage, point).write_loads();
+  body.out.line("barrier();");
+  for (std::size_t i = 0; i < stage.sinks.size(); ++i) {
+    Sink sink = stage.sinks[i];
+    Stage one = {.level = stage.level,
+                 .program = part_for(stage.program, sink.value),
+                 .sources = stage.sources,
+                 .sinks = {}};
+    sink.value = static_cast<uint32_t>(one.program.instrs.size() - 1);
+    one.sinks = {sink};
+    body.out.open("if (thread_index() == {})", i * warp_threads);
+    PieceWriter(body, one, point).write_results();
+    body.out.close();
+  }
 }
 
 void write_kept_load(Body& body, uint16_t k, const PieceText& piece) {

@@ -62,6 +62,10 @@ struct PieceText {
 /// A stage at the points of a piece.
 void write_piece(Body& body, const Stage& stage, const PieceText& piece);
 
+/// A stage at the point `e`, by the first thread of a warp for each result. Nothing is stored
+/// before all have loaded what they read: a result may take its place.
+void write_results_apart(Body& body, const Stage& stage);
+
 /// Loads a piece of operand k into keep<k>.
 void write_kept_load(Body& body, uint16_t k, const PieceText& piece);
 

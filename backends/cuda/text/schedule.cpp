@@ -108,8 +108,27 @@ std::optional<int> loop_across(const Kernel& kernel, const LaunchLoops& loops) {
   return across;
 }
 
+/// One for each result of a single point, if that takes long: an optimizer's numbers are powers of
+/// its decays, and what waits for them is a launch of all its parameters.
+uint8_t threads_of_point(const Kernel& kernel, const LaunchLoops& loops) {
+  constexpr std::size_t most_results = block_threads / warp_threads, least_instructions = 64;
+  if (loops.points() != 1 || kernel.stages.size() != 1) return 1;
+  const Stage& stage = kernel.stages[0];
+  const std::size_t results = stage.sinks.size();
+  const bool stores_alone = std::ranges::all_of(
+      stage.sinks, [](const Sink& sink) { return sink.kind == Sink::Kind::store; });
+  const bool looks_up = std::ranges::any_of(  // where it may be stored meanwhile
+      stage.program.instrs, [](const ScalarInstr& instr) { return instr.op == ScalarOp::load; });
+  if (!stores_alone || looks_up || results > most_results ||
+      stage.program.instrs.size() < least_instructions)
+    return 1;
+  return static_cast<uint8_t>(results);
+}
+
 void choose_points(const Kernel& kernel, const Launch& launch, const LaunchLoops& loops,
                    Schedule& schedule) {
+  schedule.threads = threads_of_point(kernel, loops);
+  if (schedule.threads > 1) return;
   if (const std::optional<int> across = loop_across(kernel, loops)) {
     schedule.shape = Schedule::Shape::tiles;
     schedule.across = static_cast<uint8_t>(*across);

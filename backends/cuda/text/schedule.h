@@ -29,10 +29,12 @@ struct Schedule {
               ///< side
   };
   Shape shape = Shape::points;
-  uint8_t rank = 1;     ///< loops of the launch, the reduced one among them
-  uint8_t width = 1;    ///< neighbouring elements that a thread takes: 1, 2, 4 or 8
-  uint8_t threads = 1;  ///< rows: that share a row; columns: that share a column; powers of two
-  uint8_t across = 0;   ///< tiles: the other loop
+  uint8_t rank = 1;   ///< loops of the launch, the reduced one among them
+  uint8_t width = 1;  ///< neighbouring elements that a thread takes: 1, 2, 4 or 8
+  /// rows: that share a row; columns: that share a column; powers of two. points: each computes one
+  /// result of the only point.
+  uint8_t threads = 1;
+  uint8_t across = 0;  ///< tiles: the other loop
   /// Of a block of threads.
   uint8_t warps = block_threads / warp_threads;
   /// rows, blocks: how many chunks of a row its only round has, each written out; else 0.

@@ -82,6 +82,25 @@ TEST_CASE("rows and columns are cut by their lengths", "[cuda]") {
   CHECK(sums(Order::sequential, f32, 100000, 100).schedule().threads == 1);
 }
 
+TEST_CASE("results of one point that take long are computed side by side", "[cuda]") {
+  const std::vector<Operand> operands = {{Role::input, f64, StrideClass::one},
+                                         {Role::output, f64, StrideClass::one}};
+  auto* const at = reinterpret_cast<void*>(uintptr_t{4096});  // NOLINT
+  Sized several = {test::elementwise(*find_op("lgamma"), operands), {1}, {1, 1, 1}, {at, at, at}};
+  Stage& stage = several.kernel.stages[0];
+  several.kernel.operands.push_back(operands[1]);
+  stage.sinks.push_back({Sink::Kind::store, 2, stage.sinks[0].value});
+  CHECK(several.schedule().threads == 2);
+  CHECK(several.schedule().width == 1);
+  several.sizes = {2};
+  CHECK(several.schedule().threads == 1);
+  several.sizes = {1};
+  stage.sinks.push_back({Sink::Kind::check, 1, stage.sinks[0].value});
+  CHECK(several.schedule().threads == 1);
+  Sized short_one = copies({1}, {1}, 4096, f64);
+  CHECK(short_one.schedule().threads == 1);
+}
+
 TEST_CASE("a launch names as many blocks as it has work for", "[cuda]") {
   const Sized copy = copies({1000}, {1}, 4096, f32);
   CHECK(call_of(copy.kernel, copy.schedule(), copy.launch(), {}).blocks ==
