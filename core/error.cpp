@@ -1,6 +1,7 @@
 #include "core/error.h"
 
 #include "core/callable.h"
+#include "core/per_thread.h"
 #include "core/place.h"
 
 #include <fmt/format.h>
@@ -268,8 +269,8 @@ struct Walk {
 
  private:
   /// Where the call has left its return address: on x86 below what the stack was before.
-  [[gnu::no_sanitize("address", "thread")]] void note(_Unwind_Context* context,
-                                                      const void* address) {
+  [[gnu::no_sanitize("address", "thread")]] void note([[maybe_unused]] _Unwind_Context* context,
+                                                      [[maybe_unused]] const void* address) {
 #if defined(__x86_64__)
     const auto* const slot =
         reinterpret_cast<const void* const*>(_Unwind_GetCFA(context)) - 1;  // NOLINT
@@ -281,14 +282,15 @@ struct Walk {
   }
 };
 
-[[gnu::noinline]] const NearestCalls& nearest_calls() {
-  static constinit thread_local Walk latest;
+[[gnu::noinline]] NearestCalls nearest_calls() {
+  Walk* const latest = PerThread<Walk>::get();
   const void* const frame = __builtin_frame_address(0);
-  if (latest.is_same(frame)) return latest.nearest;
-  latest = {};
-  _Unwind_Backtrace(Walk::visit, &latest);
-  latest.from = latest.is_known ? frame : nullptr;
-  return latest.nearest;
+  if (latest != nullptr && latest->is_same(frame)) return latest->nearest;
+  Walk walk;
+  _Unwind_Backtrace(Walk::visit, &walk);
+  walk.from = walk.is_known ? frame : nullptr;
+  if (latest != nullptr) *latest = walk;
+  return walk.nearest;
 }
 
 /// Of the OnePlaceScope that is open on this thread.
@@ -308,7 +310,7 @@ CallSite CallSite::here() {
   CallSite site;
   site.given_ = given_place();
   if (site.given_.empty() && library_code().is_known()) {
-    const NearestCalls& nearest = nearest_calls();
+    const NearestCalls nearest = nearest_calls();
     site.calls_.assign(nearest.calls.begin(), nearest.calls.begin() + nearest.count);
   }
   if (one_place != nullptr) *one_place = site;
