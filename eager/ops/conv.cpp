@@ -434,8 +434,17 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Conv3dOptions& o) {
   const auto stride = three("conv3d", "stride", o.stride, 1);
   const auto padding = three("conv3d", "padding", o.padding, 0);
   const auto dilation = three("conv3d", "dilation", o.dilation, 1);
+  std::optional<int64_t> behind;
+  std::optional<Pair> around;
+  if (o.padding_after) {
+    const auto after = three("conv3d", "padding_after", *o.padding_after, 0);
+    behind = after[0];
+    around = Pair(after[1], after[2]);
+  }
   const int64_t layers = weight.shape()[2];
-  const int64_t depth = x.shape()[2] + 2 * padding[0];
+  const Padding sides = sides_of("conv3d", x.shape()[2], layers, stride[0], dilation[0], padding[0],
+                                 behind, o.is_same);
+  const int64_t depth = x.shape()[2] + sides.before + sides.after;
   const int64_t rest = depth - dilation[0] * (layers - 1) - 1;
   if (layers < 1 || rest < 0) {
     throw Error(ErrorKind::shape,
@@ -448,8 +457,11 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Conv3dOptions& o) {
   const Conv2dOptions flat = {.stride = {stride[1], stride[2]},
                               .padding = {padding[1], padding[2]},
                               .dilation = {dilation[1], dilation[2]},
-                              .groups = o.groups};
-  const Tensor padded = padding[0] == 0 ? x : pad(x, {{}, {}, {padding[0], padding[0]}, {}, {}});
+                              .groups = o.groups,
+                              .padding_after = around,
+                              .is_same = o.is_same};
+  const bool is_padded = sides.before != 0 || sides.after != 0;
+  const Tensor padded = is_padded ? pad(x, {{}, {}, sides, {}, {}}) : x;
   const int64_t windows = rest / stride[0] + 1;
   Tensor sum;
   for (int64_t k = 0; k < layers; ++k) {

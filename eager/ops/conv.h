@@ -56,6 +56,8 @@ struct Conv1dOptions {
 struct Conv3dOptions {
   Dims stride = {1}, padding = {0}, dilation = {1};
   int64_t groups = 1;
+  std::optional<Dims> padding_after = {};  ///< behind, if it differs
+  bool is_same = false;                    ///< as Conv2dOptions
 };
 /// conv2d along three axes: x [n, c, d, h, w] with weight [out, c / groups, kd, kh, kw] gives
 /// [n, out, od, oh, ow]. A sum of conv2d() for each kd.

@@ -33,17 +33,21 @@ def products(
 
 def np_conv(
     x: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
-    groups: int = 1,
+    groups: int = 1, padding_after: Any = None, is_same: bool = False,
 ) -> Any:  # fmt: skip
     axes = weight.ndim - 2
-    sizes = [
-        (n + 2 * p - d * (k - 1) - 1) // s + 1
-        for n, p, d, k, s in zip(x.shape[2:], each(padding, axes), each(dilation, axes),
-                                 weight.shape[2:], each(stride, axes))
-    ]  # fmt: skip
+    after = each(padding if padding_after is None else padding_after, axes)
+    pads, sizes = [], []
+    for n, p, q, d, k, s in zip(x.shape[2:], each(padding, axes), after, each(dilation, axes),
+                                weight.shape[2:], each(stride, axes)):  # fmt: skip
+        if is_same:
+            more = max(0, ((n + s - 1) // s - 1) * s + d * (k - 1) + 1 - n)
+            p, q = more // 2, more - more // 2
+        pads.append(p)
+        sizes.append((n + p + q - d * (k - 1) - 1) // s + 1)
     y = np.zeros((x.shape[0], weight.shape[0], *sizes))
     per, seen = weight.shape[0] // groups, weight.shape[1]
-    for at, tap, to in products(x, weight, y, stride, padding, dilation, groups):
+    for at, tap, to in products(x, weight, y, stride, pads, dilation, groups):
         for g in range(groups):
             a, w = x[at][:, g * seen : (g + 1) * seen], weight[tap][g * per : (g + 1) * per]
             y[to][:, g * per : (g + 1) * per] += a @ w.T
@@ -281,11 +285,14 @@ RESAMPLE_CASES = [
     Case("max_unpool2d", [one(normal(1, 2, 2, 2), np.array([[[[0, 3], [9, 14]], [[1, 6], [8, 15]]]]), (4, 4))],
          np_max_unpool2d),
     Case("conv1d", [one(LINE, normal(3, 4, 3)), one(LINE, normal(6, 2, 2), normal(6), stride=2, padding=1, groups=2),
-                    one(LINE, weight=normal(2, 4, 3), dilation=2)],
+                    one(LINE, weight=normal(2, 4, 3), dilation=2), one(LINE, normal(3, 4, 4), stride=2, is_same=True),
+                    one(LINE, normal(3, 4, 2), padding=1, padding_after=3)],
          np_conv, f("conv1d"), has_gradient=True, scale=50),
     Case("conv3d", [one(VOLUME, normal(3, 2, 2, 2, 2)),
                     one(VOLUME, normal(4, 1, 2, 3, 1), normal(4), stride=(2, 1, 1), padding=1, groups=2),
-                    one(VOLUME, normal(1, 2, 2, 1, 2), dilation=(2, 1, 1))],
+                    one(VOLUME, normal(1, 2, 2, 1, 2), dilation=(2, 1, 1)),
+                    one(VOLUME, normal(3, 2, 2, 3, 2), stride=(1, 2, 1), is_same=True),
+                    one(VOLUME, normal(1, 2, 2, 2, 2), padding=(1, 0, 2), padding_after=(0, 1, 2))],
          np_conv, f("conv3d"), has_gradient=True, scale=50),
     Case("conv_transpose1d", [one(LINE, normal(4, 3, 3)),
                               one(LINE, normal(4, 2, 3), normal(4), stride=2, padding=1, output_padding=1, groups=2),
