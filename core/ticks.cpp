@@ -28,11 +28,11 @@ int64_t steady_ns() noexcept {
 }
 
 /// One time by both clocks.
-struct Pair {
+struct Moment {
   int64_t ticks = 0, time_ns = 0;
 };
-Pair pair_now() noexcept {
-  Pair best;
+Moment moment_now() noexcept {
+  Moment best;
   int64_t least = INT64_MAX;
   for (int i = 0; i < 5; ++i) {  // one of them without an interrupt in between
     const int64_t before = ticks(), time_ns = steady_ns(), took = ticks() - before;
@@ -43,8 +43,8 @@ Pair pair_now() noexcept {
   return best;
 }
 
-const Pair& first_pair() noexcept {
-  static const Pair pair = pair_now();
+const Moment& first_moment() noexcept {
+  static const Moment pair = moment_now();
   return pair;
 }
 
@@ -59,7 +59,7 @@ int64_t ticks() noexcept {
 }
 
 TickScale::TickScale() noexcept {
-  const Pair first = first_pair(), now = pair_now();
+  const Moment first = first_moment(), now = moment_now();
   if (now.ticks > first.ticks) {
     rate_ = static_cast<double>(now.time_ns - first.time_ns) /
             static_cast<double>(now.ticks - first.ticks);
@@ -67,7 +67,7 @@ TickScale::TickScale() noexcept {
 }
 
 int64_t TickScale::nanoseconds(int64_t ticks) const noexcept {
-  const Pair& first = first_pair();
+  const Moment& first = first_moment();
   return first.time_ns + std::llround(static_cast<double>(ticks - first.ticks) * rate_);
 }
 
