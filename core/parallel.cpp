@@ -64,7 +64,7 @@ int initial_threads() {
   return std::max(static_cast<int>(std::thread::hardware_concurrency()), 1);
 }
 
-std::atomic<int>& threads_setting() {
+[[gnu::always_inline]] inline std::atomic<int>& threads_setting() {  // each call asks for it
   static std::atomic<int> count{initial_threads()};
   return count;
 }

@@ -96,7 +96,8 @@ TEST_CASE("small blocks' segments go back, too", "[cuda][fake][no-isa]") {
   const uint64_t blocks = driver->counts().blocks;
   const std::size_t before = held();
   std::vector<StorageHandle> all;
-  for (std::size_t i = 0; i < 100; ++i) all.push_back(device.allocate(100 * kilo + i * kilo));
+  // More than what lives of other cases leaves room for in its segments.
+  for (std::size_t i = 0; i < 400; ++i) all.push_back(device.allocate((100 + i % 100) * kilo));
   CHECK(driver->counts().blocks >= blocks + 3);
   all.clear();
   device.release_cached_memory();

@@ -82,7 +82,7 @@ def test_a_dict_of_tensors_gives_dicts(shuffle: bool) -> None:
         assert list(batch) == ["x", "twice"]
         assert batch["x"].tolist() == a.tolist() and batch["twice"].tolist() == b.tolist()
     with pytest.raises(TypeError, match=r"data\['name'\] is a list; expected a tensor"):
-        nn.DataLoader({"x": x, "name": ["a"] * 10})  # type: ignore[dict-item]
+        nn.DataLoader({"x": x, "name": ["a"] * 10})
     with pytest.raises(nt.Error, match="DataLoader"):
         nn.DataLoader({"x": x, "y": x[1:]})
 
