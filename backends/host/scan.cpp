@@ -167,21 +167,19 @@ struct AddUp {
   }
 };
 
-/// Where a join is a long formula: `lines` together from `first` on, each in its lane of arrays of
-/// one length, which compilers make vectors of.
-constexpr std::size_t lanes = 16;
-template <Combine c, DType dtype>
+/// Where a join is a long formula: lines together, each in its lane of arrays of one length, which
+/// compilers make vectors of.
+template <Combine c, DType dtype, std::size_t lanes>
 inline void join_lines(const typename Elements<dtype>::Stored* x,
                        typename Elements<dtype>::Stored* out, const Lines::Block& block,
-                       int64_t first, int64_t lines, int64_t size) {
+                       int64_t size) {
   using Value = typename Elements<dtype>::Value;
   std::array<Value, lanes> values, run, before, sums;
   values.fill(neutral_of<c, Value>());
   Totals<c, Value, lanes> totals(lanes);
   for (int64_t i = 0; i < size; ++i) {
-    for (int64_t line = 0; line < lines; ++line)
-      values[static_cast<std::size_t>(line)] =
-          value_of<dtype>(x[block.walks[0].at(i, first + line)]);
+    for (int64_t line = 0; line < block.lines; ++line)
+      values[static_cast<std::size_t>(line)] = value_of<dtype>(x[block.walks[0].at(i, line)]);
     const bool is_start = i % reduction_order::scan_run == 0;
     if (is_start && i > 0) before = totals.add(run);
     for (std::size_t k = 0; k < lanes; ++k)
@@ -189,8 +187,8 @@ inline void join_lines(const typename Elements<dtype>::Stored* x,
     sums = run;
     if (i >= reduction_order::scan_run)
       for (std::size_t k = 0; k < lanes; ++k) sums[k] = joined<c>(before[k], run[k]);
-    for (int64_t line = 0; line < lines; ++line)
-      out[block.walks[1].at(i, first + line)] = stored<dtype>(sums[static_cast<std::size_t>(line)]);
+    for (int64_t line = 0; line < block.lines; ++line)
+      out[block.walks[1].at(i, line)] = stored<dtype>(sums[static_cast<std::size_t>(line)]);
   }
 }
 
@@ -234,10 +232,10 @@ struct JoinUp {
     if (from.along == 1 && to.along == 1 && size >= long_line) {
       for (int64_t line = 0; line < block->lines; ++line)
         join_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
+    } else if (block->lines <= Lines::most_contiguous) {
+      join_lines<c, dtype, Lines::most_contiguous>(x, out, *block, size);
     } else {
-      for (int64_t first = 0; first < block->lines; first += lanes)
-        join_lines<c, dtype>(x, out, *block, first, std::min<int64_t>(lanes, block->lines - first),
-                             size);
+      join_lines<c, dtype, Lines::most>(x, out, *block, size);
     }
   }
 };
