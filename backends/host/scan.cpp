@@ -197,24 +197,24 @@ template <Combine c, DType dtype>
 inline void join_line(const typename Elements<dtype>::Stored* x,
                       typename Elements<dtype>::Stored* out, int64_t size) {
   using Value = typename Elements<dtype>::Value;
-  constexpr std::size_t run = reduction_order::scan_run, runs = 8;
-  std::array<std::array<Value, runs>, run> sums;
+  constexpr std::size_t run = reduction_order::scan_run, lanes = 8;
+  std::array<std::array<Value, lanes>, run> sums;
   Totals<c, Value, 1> totals(1);
-  std::array<Value, runs> before;
+  std::array<Value, lanes> before;
   Value last = neutral_of<c, Value>();
-  for (int64_t first = 0; first < size; first += run * runs) {
-    const auto length = static_cast<std::size_t>(std::min<int64_t>(run * runs, size - first));
-    for (std::size_t i = 0; i < run * runs; ++i)
+  for (int64_t first = 0; first < size; first += run * lanes) {
+    const auto length = static_cast<std::size_t>(std::min<int64_t>(run * lanes, size - first));
+    for (std::size_t i = 0; i < run * lanes; ++i)
       sums[i % run][i / run] =
           i < length ? value_of<dtype>(x[first + static_cast<int64_t>(i)]) : neutral_of<c, Value>();
     for (std::size_t i = 1; i < run; ++i)
-      for (std::size_t k = 0; k < runs; ++k) sums[i][k] = joined<c>(sums[i - 1][k], sums[i][k]);
-    for (std::size_t k = 0; k < runs; ++k) {
+      for (std::size_t k = 0; k < lanes; ++k) sums[i][k] = joined<c>(sums[i - 1][k], sums[i][k]);
+    for (std::size_t k = 0; k < lanes; ++k) {
       before[k] = last;
       if (run * (k + 1) <= length) last = totals.add({sums[run - 1][k]})[0];
     }
     for (auto& row : sums)
-      for (std::size_t k = 0; k < runs; ++k) row[k] = joined<c>(before[k], row[k]);
+      for (std::size_t k = 0; k < lanes; ++k) row[k] = joined<c>(before[k], row[k]);
     for (std::size_t i = 0; i < length; ++i)
       out[first + static_cast<int64_t>(i)] = stored<dtype>(sums[i % run][i / run]);
   }

@@ -248,9 +248,18 @@ Tensor At::window_part() const {
   return shape_ == sizes_ ? part : reshape(part, shape_);
 }
 
+namespace {
+
+/// A value that broadcasts to a part as one that broadcasts to its window, which has size 1 where
+/// the part lacks an axis.
+Tensor piece_of(const Tensor& value, const Shape& part, const Shape& window) {
+  return part == window ? value : reshape(expand(value, part), window);
+}
+
+}  // namespace
+
 Tensor At::with_window(const Tensor& part) const {
-  // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
-  const Tensor piece = shape_ == sizes_ ? part : reshape(expand(part, shape_), sizes_);
+  const Tensor piece = piece_of(part, shape_, sizes_);
   if (sizes_ != base_.shape()) return place(base_, piece, starts_, sizes_, steps_);
   // All of it, perhaps with axes the other way round, which undoes itself.
   const Tensor all = expand(piece, sizes_);
@@ -406,10 +415,7 @@ Tensor At::get() const {
 Tensor At::set(const Argument& value) const {
   if (!chosen_.empty()) return join(value, Arrival::set);
   const Promoted given("at", value, base_.dtype(), base_.device());
-  if (shape_ == sizes_) return place(base_, *given.get(), starts_, sizes_, steps_);
-  // The value broadcasts to the part; the window has size 1 where the part lacks an axis.
-  const Tensor piece = reshape(expand(*given.get(), shape_), sizes_);
-  return place(base_, piece, starts_, sizes_, steps_);
+  return place(base_, piece_of(*given.get(), shape_, sizes_), starts_, sizes_, steps_);
 }
 
 Tensor At::join(const Argument& value, Arrival arrival) const {

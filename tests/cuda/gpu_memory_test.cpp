@@ -51,6 +51,13 @@ void train_step(Backend& device, std::size_t batch) {
 Tensor large_steps(const Tensor& x) {
   return softmax(matmul(transpose(x), x) + sum(exp(x))) * 2;
 }
+/// Compiled and warm.
+struct LargeSteps {
+  Tensor x = reshape((arange(6000, f32) * 1e-4).to(gpu), {4, 1500});
+  Tensor expected = large_steps(x).to(Device{});
+  decltype(compile(large_steps)) f = compile(large_steps, {.check = Check::never});
+  LargeSteps() { warm_up(f, x); }
+};
 
 }  // namespace
 
@@ -133,10 +140,8 @@ TEST_CASE("steps of varying batches come to hold little more than the largest ne
 TEST_CASE("what is short of memory gets what Plans and their graphs keep", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   Backend& device = backend(gpu);
-  const Tensor x = reshape((arange(6000, f32) * 1e-4).to(gpu), {4, 1500});
-  const Tensor expected = large_steps(x).to(Device{});
-  const auto f = compile(large_steps, {.check = Check::never});
-  warm_up(f, x);
+  const LargeSteps large;
+  const auto& [x, expected, f] = large;
   device.release_cached_memory();
   const uint64_t graphs = live_graphs();
   const MemoryStatistics before = device.memory();
@@ -157,10 +162,8 @@ TEST_CASE("what is short of memory gets what Plans and their graphs keep", "[cud
 TEST_CASE("a result that somebody holds stays when memory is short", "[cuda][fake][no-isa]") {
   if (!fake()) return;
   Backend& device = backend(gpu);
-  const Tensor x = reshape((arange(6000, f32) * 1e-4).to(gpu), {4, 1500});
-  const Tensor expected = large_steps(x).to(Device{});
-  const auto f = compile(large_steps, {.check = Check::never});
-  warm_up(f, x);
+  const LargeSteps large;
+  const auto& [x, expected, f] = large;
   const Tensor result = f(x);
   KeptMemory::give_back_all(device);
   std::vector<Tensor> others;

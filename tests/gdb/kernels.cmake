@@ -3,6 +3,8 @@
 # Arguments: gdb, program, work.
 
 cmake_minimum_required(VERSION 3.25)
+set(debugger gdb)
+include("${CMAKE_CURRENT_LIST_DIR}/shown.cmake")
 
 file(REMOVE_RECURSE "${work}")
 file(MAKE_DIRECTORY "${work}")
@@ -30,22 +32,11 @@ function(stop_in_kernel environment output)
   set(${output} "${errors}${text}" PARENT_SCOPE)
 endfunction()
 
-function(expect output pattern)
-  if(NOT output MATCHES "${pattern}")
-    message(SEND_ERROR "gdb does not show\n${pattern}\nbut\n${output}")
-  endif()
-endfunction()
-
 function(check_kernel output)
   # The kernel is between our frames and the user's.
   expect("${output}" "\n#0 [^\n]*nitinol::kernel::mul_add_tanh \\(\\)[^\n]*\n#1 [^\n]*launch[^\n]*\n([^\n]*\n)*#[0-9]+ [^\n]* main \\(")
-  string(REGEX MATCHALL "\n#0 [^\n]* in nitinol::kernel::mul_add_tanh \\(\\)" inside "${output}")
-  string(REGEX MATCHALL "\n#[0-9]+ [^\n]* in main \\(" outermost "${output}")
-  list(LENGTH inside inside)
-  list(LENGTH outermost outermost)
-  if(inside LESS 8 OR outermost LESS 9)
-    message(SEND_ERROR "of 9 stacks, ${inside} are known to be in the kernel, ${outermost} lead to main()\n${output}")
-  endif()
+  expect_stacks("${output}" "\n#0 [^\n]* in nitinol::kernel::mul_add_tanh \\(\\)" 8
+                "\n#[0-9]+ [^\n]* in main \\(")
   # A kernel of several stages is as many functions.
   expect("${output}" "\\[there\\]([^[]*\n)*[^\n]*nitinol::kernel::mul_max_[a-z_]*::stage1")
   if(output MATCHES "\\[gone\\].*nitinol::kernel::[a-z]")

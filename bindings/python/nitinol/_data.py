@@ -102,11 +102,7 @@ class DataLoader:
         self._collate = _stacked if collate is None else collate
         if collate is not None and not callable(collate):
             raise TypeError(f"DataLoader: collate is {collate!r}; expected a function of a list")
-        is_list = isinstance(data, (tuple, list)) and all(map(_is_tensor, data))
-        if _is_tensor(data) or is_list:
-            self._tensors = _ext._rows_of(data if is_list else [data])
-            samples = self._tensors[0].shape[0]
-        elif isinstance(data, Mapping):
+        if isinstance(data, Mapping) and data and all(isinstance(name, str) for name in data):
             for name, value in data.items():
                 if not _is_tensor(value):
                     raise TypeError(
@@ -114,8 +110,10 @@ class DataLoader:
                         f"{_ext._with_article(type(value).__name__)}; expected a tensor, whose row "
                         "i is of sample i"
                     )
-            self._names = list(data)
-            self._tensors = _ext._rows_of(list(data.values()))
+            self._names, data = list(data), list(data.values())
+        is_list = isinstance(data, (tuple, list)) and all(map(_is_tensor, data))
+        if _is_tensor(data) or is_list:
+            self._tensors = _ext._rows_of(data if is_list else [data])
             samples = self._tensors[0].shape[0]
         elif hasattr(data, "__getitem__") and hasattr(data, "__len__"):
             samples = len(data)  # type: ignore[arg-type]

@@ -81,6 +81,8 @@ def test_a_dict_of_tensors_gives_dicts(shuffle: bool) -> None:
     for batch, (a, b) in zip(named, rows):
         assert list(batch) == ["x", "twice"]
         assert batch["x"].tolist() == a.tolist() and batch["twice"].tolist() == b.tolist()
+    numbered = nn.DataLoader({0: x, 1: x + 1}, batch=2, shuffle=False)  # samples by number
+    assert next(iter(numbered)).tolist() == [list(range(10)), list(range(1, 11))]
     with pytest.raises(TypeError, match=r"data\['name'\] is a list; expected a tensor"):
         nn.DataLoader({"x": x, "name": ["a"] * 10})
     with pytest.raises(nt.Error, match="DataLoader"):
