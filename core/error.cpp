@@ -230,17 +230,17 @@ struct NearestCalls {
   std::size_t count = 0;
 };
 
-/// A walk over the stack. A function with checks asks at each call, from one place in a loop: if
-/// the walk begins in a frame of the same address, and each return address on its way is where it
-/// was, then it would be the same walk. (It is compared from the inside on, so that each is in the
-/// frame that has been found to be the same.)
+/// A walk over the stack. What a loop does asks from the same places in each round: if the walk
+/// begins in a frame of the same address, and each return address on its way is where it was, then
+/// it would be the same walk. (It is compared from the inside on, so that each is in the frame that
+/// has been found to be the same.)
 struct Walk {
   struct Return {
     const void* const* slot;
     const void* address;
   };
   static constexpr std::size_t most_returns = 32;
-  const void* from = nullptr;  ///< the frame in which it began; null: there was none
+  const void* from = nullptr;  ///< the frame in which it began; null: it is not to be compared
   std::array<Return, most_returns> returns = {};
   std::size_t count = 0;
   bool is_in_walker = true;  ///< its own frame, which is not compared
@@ -282,14 +282,24 @@ struct Walk {
   }
 };
 
+/// A thread's latest walks: as many as a step of training has places.
+struct Walks {
+  std::array<Walk, 32> walks;
+  std::size_t oldest = 0;
+};
+
 [[gnu::noinline]] NearestCalls nearest_calls() {
-  Walk* const latest = PerThread<Walk>::get();
+  Walks* const known = PerThread<Walks>::get();
   const void* const frame = __builtin_frame_address(0);
-  if (latest != nullptr && latest->is_same(frame)) return latest->nearest;
+  if (known != nullptr) {
+    for (const Walk& walk : known->walks) {
+      if (walk.is_same(frame)) return walk.nearest;
+    }
+  }
   Walk walk;
   _Unwind_Backtrace(Walk::visit, &walk);
   walk.from = walk.is_known ? frame : nullptr;
-  if (latest != nullptr) *latest = walk;
+  if (known != nullptr) known->walks[known->oldest++ % known->walks.size()] = walk;
   return walk.nearest;
 }
 

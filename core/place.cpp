@@ -1,6 +1,11 @@
 #include "core/place.h"
 
+#include "core/hash.h"
+
 #include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
 
 namespace nitinol {
 namespace {
@@ -45,6 +50,13 @@ std::string default_place() noexcept {
 void CallSite::append_to(std::string& key) const {
   key += given_;
   key.append(reinterpret_cast<const char*>(calls_.data()), calls_.size() * sizeof(calls_[0]));
+}
+
+std::size_t CallSite::hash() const {
+  Hash hash;
+  hash.add(std::hash<std::string>()(given_));
+  for (const void* const call : calls_) hash.add(reinterpret_cast<uintptr_t>(call));
+  return hash.result();
 }
 
 }  // namespace nitinol

@@ -2,6 +2,7 @@
 // name its user's line ("model.py:42") and not one of its own, or an address.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,6 +51,7 @@ class CallSite {
   [[nodiscard]] std::string text() const;
   /// Appends what tells it from others.
   void append_to(std::string& key) const;
+  [[nodiscard]] std::size_t hash() const;
   friend bool operator==(const CallSite&, const CallSite&) = default;
 
  private:

@@ -6,11 +6,12 @@
 #include "core/backend.h"
 #include "core/fork.h"
 #include "core/function_ref.h"
+#include "core/hash.h"
 #include "core/memory.h"
 #include "core/step_times.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <new>
@@ -66,18 +67,9 @@ void end_on_device(std::shared_ptr<DeviceTime>& time, Device device) noexcept {
   }
 }
 
-template <class T>
-void append(std::string& key, const T& value) {
-  key.append(reinterpret_cast<const char*>(&value), sizeof value);
-}
-
-void append(std::string& key, const Spec& spec) {
-  append(key, spec.dtype);
-  append(key, spec.is_weak);
-  append(key, spec.device.kind);
-  append(key, spec.device.index);
-  append(key, spec.shape.size());
-  for (const int64_t size : spec.shape) append(key, size);
+void add_to(Hash& hash, const Spec& spec) {
+  hash.add(spec.dtype);
+  hash.add_all(spec.shape);
 }
 
 }  // namespace
@@ -180,32 +172,37 @@ class Registry {
     }
   }
 
-  /// The label that has this key, made if there is none.
-  static uint32_t label_by_key(Notes& notes, std::string_view key, FunctionRef<Label()> make) {
-    const auto known = notes.known_.find(key);
-    if (known != notes.known_.end()) return known->second;
+  /// The label of this hash that `is_it` is true of, made if there is none.
+  template <class IsIt, class Make>
+  static uint32_t label_of(Notes& notes, std::size_t hash, const IsIt& is_it, const Make& make) {
     std::deque<Label>& labels = notes.content_.labels;
-    labels.push_back(make());
-    return notes.known_.emplace(key, labels.size() - 1).first->second;
+    const auto [first, last] = notes.known_.equal_range(hash);
+    const auto known =
+        std::find_if(first, last, [&](const auto& each) { return is_it(labels[each.second]); });
+    if (known != last) return known->second;
+    const auto number = static_cast<uint32_t>(labels.size());
+    make(labels);
+    notes.known_.emplace(hash, number);
+    return number;
   }
 
-  /// A Span's, which is often that of the one before: no key is made then.
+  /// A Span's, which is often that of the one before.
   static uint32_t label_of_span(Notes& notes, EventKind kind, std::string_view name,
                                 std::string_view detail) {
-    const std::deque<Label>& labels = notes.content_.labels;
-    if (notes.latest_span_ < labels.size()) {
-      const Label& latest = labels[notes.latest_span_];
-      if (latest.kind == kind && latest.name == name && latest.detail == detail)
-        return notes.latest_span_;
-    }
-    std::string key(1, static_cast<char>(kind));
-    key += name;
-    key += '\0';
-    key += detail;
-    const auto make = [&] {
-      return Label{.kind = kind, .name = std::string(name), .detail = detail};
+    const auto is_it = [&](const Label& label) {
+      return label.kind == kind && label.name == name && label.detail == detail;
     };
-    return notes.latest_span_ = label_by_key(notes, key, make);
+    const std::deque<Label>& all = notes.content_.labels;
+    if (notes.latest_span_ < all.size() && is_it(all[notes.latest_span_]))
+      return notes.latest_span_;
+    Hash hash;
+    hash.add(kind);
+    hash.add(std::hash<std::string_view>()(name));
+    hash.add(std::hash<std::string_view>()(detail));
+    return notes.latest_span_ =
+               label_of(notes, hash.result(), is_it, [&](std::deque<Label>& labels) {
+                 labels.push_back({.kind = kind, .name = std::string(name), .detail = detail});
+               });
   }
 
  private:
@@ -272,26 +269,21 @@ class Registry {
   /// The label of the first of these steps; the others follow.
   static uint32_t first_label(Notes& notes, const std::shared_ptr<const Steps>& steps) {
     if (notes.latest_steps_ == steps) return notes.latest_label_;
-    const std::array<uint64_t, 2> words = {'s', reinterpret_cast<uintptr_t>(steps.get())};
-    const std::string_view key(reinterpret_cast<const char*>(words.data()), sizeof words);
-    const auto known = notes.known_.find(key);
-    notes.latest_label_ =
-        known != notes.known_.end() ? known->second : add_labels(notes, key, steps);
+    Hash hash;
+    hash.add(reinterpret_cast<uintptr_t>(steps.get()));
+    notes.latest_label_ = label_of(
+        notes, hash.result(), [&](const Label& label) { return label.steps == steps; },
+        [&](std::deque<Label>& labels) { add_labels(labels, steps); });
     notes.latest_steps_ = steps;
     return notes.latest_label_;
   }
-  static uint32_t add_labels(Notes& notes, std::string_view key,
-                             const std::shared_ptr<const Steps>& steps) {
-    std::deque<Label>& labels = notes.content_.labels;
-    const auto first = static_cast<uint32_t>(labels.size());
+  static void add_labels(std::deque<Label>& labels, const std::shared_ptr<const Steps>& steps) {
     for (std::size_t step = 0; step < steps->reports.size(); ++step) {
       Label& label = labels.emplace_back();
       label.kind = steps->reports[step].kind == "library" ? EventKind::library : EventKind::kernel;
       label.steps = steps;
       label.step = step;
     }
-    notes.known_.emplace(key, first);
-    return first;
   }
 
   ForkSafeMutex mutex_;
@@ -393,24 +385,32 @@ void OpSpan::end(std::span<const Tensor> results) noexcept {
     const bool is_pending =
         !results.empty() && results[0].internals().memory.load(std::memory_order_relaxed) ==
                                 TensorData::Memory::pending;
-    std::string key = "o";
-    key.reserve(256);
-    append(key, &op_);
-    append(key, is_pending);
-    for (const Tensor* input : inputs_) append(key, input->spec());
-    for (const Tensor& result : results) append(key, result.spec());
-    if (place_) place_->append_to(key);
-    const auto make = [&] {
-      Label label = {.kind = EventKind::op, .op = &op_, .attrs = attrs_};
+    Hash hash;
+    hash.add(reinterpret_cast<uintptr_t>(&op_));
+    for (const Tensor* input : inputs_) add_to(hash, input->spec());
+    for (const Tensor& result : results) add_to(hash, result.spec());
+    static const CallSite nowhere;
+    const CallSite& place = place_ ? *place_ : nowhere;
+    hash.add(place.hash());
+    const auto is_it = [&](const Label& label) {
+      return label.op == &op_ && label.is_pending == is_pending && label.place == place &&
+             std::ranges::equal(label.inputs, inputs_, {}, {}, &Tensor::spec) &&
+             std::ranges::equal(label.results, results, {}, {}, &Tensor::spec);
+    };
+    const auto make = [&](std::deque<Label>& labels) {
+      Label& label = labels.emplace_back();
+      label.op = &op_;
+      label.attrs = attrs_;
       label.is_pending = is_pending;
-      if (place_) label.place = *place_;
+      label.place = place;
       for (const Tensor* input : inputs_) label.inputs.push_back(input->spec());
       for (const Tensor& result : results) label.results.push_back(result.spec());
-      return label;
     };
-    const auto label = [&](Notes& notes) { return Registry::label_by_key(notes, key, make); };
+    const auto label = [&](Notes& notes) {
+      return Registry::label_of(notes, hash.result(), is_it, make);
+    };
     Registry::instance().add(label, note_, device());
-  } catch (...) {  // no memory for the key
+  } catch (...) {  // no memory
     return;
   }
 }

@@ -18,7 +18,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -149,14 +148,6 @@ class Notes {
     std::size_t count = 0;
     std::vector<std::shared_ptr<DeviceTime>> on_device;  ///< of each; empty: the host's
   };
-  /// "nitinol::…" of labels, to be looked up without a copy.
-  struct KeyHash {
-    using is_transparent = void;  // NOLINT(readability-identifier-naming): std's name
-    std::size_t operator()(std::string_view key) const {
-      return std::hash<std::string_view>()(key);
-    }
-  };
-
   /// For how many notes.
   [[nodiscard]] std::size_t room() const { return most_ - content_.notes.size() - step_count_; }
 
@@ -164,11 +155,11 @@ class Notes {
   const bool has_places_;
   Content content_;  ///< in ticks(), and notes are those of others than steps
   std::deque<StepRun> runs_;
-  std::deque<int64_t> step_times_;  ///< ticks()
+  std::vector<int64_t> step_times_;  ///< ticks()
   std::size_t step_count_ = 0;
   TickScale scale_;  ///< of when it was stopped, so that what it says stays the same
-  std::unordered_map<std::string, uint32_t, KeyHash, std::equal_to<>> known_;  ///< labels by key
-  std::shared_ptr<const Steps> latest_steps_;  ///< whose labels begin with latest_label_
+  std::unordered_multimap<std::size_t, uint32_t> known_;  ///< labels by a hash of them
+  std::shared_ptr<const Steps> latest_steps_;             ///< whose labels begin with latest_label_
   uint32_t latest_label_ = 0;
   uint32_t latest_span_ = 0;  ///< the label of the latest Span, if there was one
   bool is_stopped_ = false;
