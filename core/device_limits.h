@@ -16,8 +16,9 @@ struct DeviceLimits {
   /// 60,000 1.3 and 1.07.
   int64_t kept_row_bytes = 262144;
   std::size_t cheap_instructions = 12;
-  /// Short rows are turned (Order::turned) where there are at least so many; 0: never.
-  int64_t turned_rows = 0;
+  /// Vectors run across rows that are short (Order::turned), or lie side by side (Order::across),
+  /// where there are at least so many; 0: never.
+  int64_t rows_of_vectors = 0;
 };
 
 }  // namespace nitinol

@@ -51,6 +51,8 @@ std::string_view name_of(Order order) {
       return "sequential";
     case Order::turned:
       return "turned";
+    case Order::across:
+      return "across";
   }
   return "?";
 }
@@ -259,7 +261,8 @@ double operations_of(const Kernel& kernel, std::span<const int64_t> sizes) {
 }
 
 int64_t block_of(const Kernel& kernel) {
-  if (kernel.order == Order::lanes) return reduction_order::lanes_block;
+  if (kernel.order == Order::lanes || kernel.order == Order::across)
+    return reduction_order::lanes_block;
   return std::ranges::any_of(kernel.reductions, depends_on_order)
              ? reduction_order::ordered_block
              : reduction_order::unordered_block;

@@ -17,6 +17,10 @@
 // rows of so few
 //                   elements that a vector takes many of them. Whoever launches turns operands
 //                   whose elements do not lie so.
+// Order::across     The same loops again, and rows of any length that join as in Order::lanes: for
+// rows that lie
+//                   side by side in memory, as the channels of images whose channels lie last. A
+//                   stage visits the elements of one lane after another.
 //
 // Example: softmax over the last axis of x[n, m]:
 //   stage 0 element: max0 <- x
@@ -101,7 +105,7 @@ struct Stage {
 };
 
 /// Order in which reductions combine (design, section 5).
-enum class Order : uint8_t { none, lanes, sequential, turned };
+enum class Order : uint8_t { none, lanes, sequential, turned, across };
 
 /// The longest row of Order::turned: its elements are a lane each.
 inline constexpr int64_t longest_turned_row = 31;

@@ -57,8 +57,36 @@ struct LoopNest {
   /// The loop whose points code takes a vector at a time (core/kernel.h).
   [[nodiscard]] int innermost(Order order) const {
     const int rank = sizes.size();
-    const bool is_row_loop = order == Order::sequential || order == Order::turned;
+    const bool is_row_loop = order != Order::none && order != Order::lanes;
     return is_row_loop && rank > 1 ? rank - 2 : rank - 1;
+  }
+
+  /// The loop, of at least so many points, along which all operands that move along the last loop
+  /// lie side by side; -1 if there is none, or if all lie so along the last itself.
+  [[nodiscard]] int across(int64_t fewest) const {
+    const int last = sizes.size() - 1;
+    const auto is_across = [&](int i) {
+      bool is_found = false;
+      for (const Strides& s : strides) {
+        if (s[last] == 0 || s[i] == 0) continue;
+        if (s[i] != 1) return false;
+        is_found |= s[last] != 1;
+      }
+      return is_found;
+    };
+    for (int i = 0; i < last; ++i) {
+      if (sizes[i] >= fewest && is_across(i)) return i;
+    }
+    return -1;
+  }
+
+  /// Loop i, one before the last, becomes the one before the last.
+  void move_before_last(int i) {
+    const auto move = [i](Dims& list) {
+      std::rotate(list.begin() + i, list.begin() + i + 1, list.end() - 1);
+    };
+    move(sizes);
+    for (Strides& s : strides) move(s);
   }
 };
 

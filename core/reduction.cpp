@@ -41,6 +41,17 @@ bool depends_on_order(const Reduction& reduction) {
          (reduction.combine == Combine::add || reduction.combine == Combine::multiply);
 }
 
+std::optional<int> lanes_in_common(std::span<const Reduction> reductions) {
+  int lanes = 0;
+  for (const Reduction& reduction : reductions) {
+    if (!depends_on_order(reduction)) continue;
+    const int own = lanes_of(reduction.type);
+    if (lanes != 0 && lanes != own) return std::nullopt;
+    lanes = own;
+  }
+  return lanes;
+}
+
 uint64_t neutral_bits(const Reduction& reduction) {
   return with_reduction(reduction, []<class T>(auto combine, std::type_identity<T>) -> uint64_t {
     return std::bit_cast<native::Bits<T>>(neutral_of<combine.value, T>());

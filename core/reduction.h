@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string_view>
 
 #pragma GCC visibility push(default)
@@ -65,6 +67,9 @@ inline constexpr int64_t scan_run = 16;
 [[nodiscard]] int lanes_of(ScalarType type);
 /// Whether the order of joining shows in the result: that of floating sums and products does.
 [[nodiscard]] bool depends_on_order(const Reduction& reduction);
+/// Lanes of those whose order of joining shows: Order::across visits each by itself. 0 if there are
+/// none, nothing if they differ.
+[[nodiscard]] std::optional<int> lanes_in_common(std::span<const Reduction> reductions);
 /// Bits of the value that, joined with x, gives x. Throws Error(internal) for a combine and a type
 /// that mean nothing together.
 [[nodiscard]] uint64_t neutral_bits(const Reduction& reduction);

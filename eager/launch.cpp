@@ -266,6 +266,38 @@ bool is_transposed(const RowView& view, Order order) {
   return std::ranges::find(view.strides, 1) != view.strides.end();
 }
 
+/// Loops over what is reduced, as one, in the rows of the view, and over the results, which follow
+/// each other.
+Nest reduction_loops(const RowView& view) {
+  Nest nest;
+  Strides from, to;
+  int64_t length = 1;
+  for (int i = 0; i < view.shape.size(); ++i) {
+    if (i >= view.rows) {
+      length *= view.shape[i];
+      continue;
+    }
+    nest.sizes.push_back(view.shape[i]);
+    from.push_back(view.strides[i]);
+  }
+  to = strides_of(nest.sizes);
+  nest.sizes.push_back(length);
+  from.push_back(length == 1 ? 0 : view.strides.back());
+  to.push_back(0);
+  nest.strides.push_back(from);
+  nest.strides.push_back(to);
+  return nest;
+}
+
+/// The loop over rows that lie side by side, and may be reduced as they lie (Order::across); or -1.
+int rows_across(const Op& op, const Tensor& x, const RowView& view, Order order) {
+  if (order != Order::lanes || is_arg(op.combine) || !reduced_dims_merge(view)) return -1;
+  const int64_t fewest = backend(x.device()).limits().rows_of_vectors;
+  const Nest nest = reduction_loops(view);
+  if (fewest == 0 || nest.sizes.back() <= longest_turned_row) return -1;
+  return nest.across(fewest);
+}
+
 /// The spec of `x`, but for the shape.
 Spec spec_of(const Tensor& x, const Shape& shape) {
   Spec spec = x.spec();
@@ -383,29 +415,21 @@ Tensor compute_alike(const Op& op, Inputs inputs) {
 }
 
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out) {
-  const Order order = fusion::reduction_order_for(x.shape(), axes);
+  Order order = fusion::reduction_order_for(x.shape(), axes);
   RowView view = rows_first(x, axes);
   Tensor source = x;
-  if (!reduced_dims_merge(view) || is_transposed(view, order)) source = copied(x, view, order);
-  Nest nest;
-  int64_t length = 1;
-  for (int i = 0; i < view.shape.size(); ++i) {
-    if (i < view.rows)
-      nest.sizes.push_back(view.shape[i]);
-    else
-      length *= view.shape[i];
+  const int across = rows_across(op, x, view, order);
+  if (across < 0 && (!reduced_dims_merge(view) || is_transposed(view, order)))
+    source = copied(x, view, order);
+  Nest nest = reduction_loops(view);
+  if (across >= 0) {
+    order = Order::across;
+    nest.move_before_last(across);
   }
-  const Shape results = nest.sizes;
-  const Strides to = strides_of(results);
-  Strides from;
-  for (int i = 0; i < view.rows; ++i) from.push_back(view.strides[i]);
-  nest.sizes.push_back(length);
-  from.push_back(length == 1 ? 0 : view.strides.back());
-  const Shape lengths = nest.sizes;
-  nest.strides.push_back(from);
-  nest.strides.push_back(to);
-  nest.strides[1].push_back(0);
   nest.simplify(view.rows);
+  const Shape lengths = nest.sizes;
+  Shape results = lengths;
+  results.erase(lengths.size() - 1);
   const int inner = nest.innermost(order);
   const StrideClass input_class = class_of(nest.strides[0][inner]);
   const StrideClass output_class = class_of(nest.strides[1][inner]);
@@ -418,7 +442,9 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   key.add(x.device());
   const Prepared executable = prepared(key, x.device(), [&] {
     const Attrs last_axis = {Dims{lengths.size() - 1}, false};
-    const Tensor rows = make_tensor(spec_of(x, lengths), from, 0, {});
+    Strides to = nest.strides[1];
+    to.erase(results.size());
+    const Tensor rows = make_tensor(spec_of(x, lengths), nest.strides[0], 0, {});
     const Tensor totals = make_tensor(spec_of(out, results), to, 0, {});
     const Tensor* const input = &rows;
     return fusion::lower_op(op, Inputs(&input, 1), last_axis, totals, order);

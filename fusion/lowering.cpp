@@ -27,43 +27,56 @@ int longest_row_loop(const Loops& nest) {
   return static_cast<int>(std::ranges::max_element(rows) - rows.begin());
 }
 
-/// Whether the rows are short, and are many: then vectors run across them.
-bool pays_turning(const Kernel& kernel, const Loops& nest, const DeviceLimits& limits) {
-  if (kernel.order != Order::lanes || limits.turned_rows == 0 || nest.sizes.size() < 2)
-    return false;
-  const int64_t length = nest.sizes[nest.sizes.size() - 1];
+/// Whether vectors may run across rows that join as in Order::lanes.
+bool may_run_across(const Kernel& kernel, const Loops& nest, const DeviceLimits& limits) {
   const auto looks = [](const Stage& stage) {
     return std::ranges::find(stage.program.instrs, ScalarOp::load, &ScalarInstr::op) !=
            stage.program.instrs.end();
   };
   const auto has_position = [](const Reduction& each) { return is_arg(each.combine); };
-  return length >= 2 && length <= longest_turned_row &&
-         nest.sizes[longest_row_loop(nest)] >= limits.turned_rows &&
+  return kernel.order == Order::lanes && limits.rows_of_vectors > 0 && nest.sizes.size() > 1 &&
          std::ranges::none_of(kernel.stages, looks) &&
          std::ranges::none_of(kernel.reductions, has_position);
 }
 
-/// The longest loop over rows becomes the innermost.
-void turn(Kernel& kernel, Loops& nest) {
-  kernel.order = Order::turned;
-  const int longest = longest_row_loop(nest);
-  const auto move = [&](auto& list) {
-    std::rotate(list.begin() + longest, list.begin() + longest + 1, list.end() - 1);
-  };
-  move(nest.sizes);
-  for (Dims& strides : nest.strides) move(strides);
+/// The loops of what is in memory that others have made or will read.
+Loops of_memory(const Kernel& kernel, const Loops& nest) {
+  Loops out = {.sizes = nest.sizes, .strides = {}};
+  for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
+    const Role role = kernel.operands[k].role;
+    if (role == Role::input || role == Role::output) out.strides.push_back(nest.strides[k]);
+  }
+  return out;
 }
 
-/// How an operand moves along the innermost loop. What Order::turned finds row by row is turned.
-StrideClass inner_class(Order order, const Dims& strides, int inner) {
+/// Lets vectors run across rows where they are short, and many, or lie side by side. That loop over
+/// rows becomes the innermost. One op alone has native loops, which turn short rows themselves.
+void run_across(Kernel& kernel, Loops& nest, const DeviceLimits& limits, bool is_one_op) {
+  if (!may_run_across(kernel, nest, limits)) return;
+  const int64_t length = nest.sizes[nest.sizes.size() - 1];
+  const bool is_short = length <= longest_turned_row;
+  if (is_short ? is_one_op : !lanes_in_common(kernel.reductions)) return;
+  const int rows =
+      is_short ? longest_row_loop(nest) : of_memory(kernel, nest).across(limits.rows_of_vectors);
+  if (length < 2 || rows < 0 || nest.sizes[rows] < limits.rows_of_vectors) return;
+  kernel.order = is_short ? Order::turned : Order::across;
+  nest.move_before_last(rows);
+}
+
+/// How an operand moves along the innermost loop. What Order::turned finds row by row is turned,
+/// and what Order::across keeps lies across.
+StrideClass inner_class(const Kernel& kernel, std::size_t k, const Dims& strides, int inner) {
   const bool moves_along_both = strides[inner] != 0 && strides[strides.size() - 1] != 0;
-  return order == Order::turned && moves_along_both ? StrideClass::one : class_of(strides[inner]);
+  const bool is_laid_out =
+      kernel.order == Order::turned ||
+      (kernel.order == Order::across && kernel.operands[k].role == Role::scratch);
+  return is_laid_out && moves_along_both ? StrideClass::one : class_of(strides[inner]);
 }
 
 /// Completes `out` with loops of these sizes and strides per operand: merged where possible, with
 /// inner stride classes. A reduced dimension is the last and stays by itself.
 void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides,
-                   const DeviceLimits& limits) {
+                   const DeviceLimits& limits, bool is_one_op) {
   std::vector<Operand>& operands = out.kernel.operands;
   Loops nest = {.sizes = sizes, .strides = std::move(strides)};
   for (Dims& s : nest.strides) {
@@ -71,14 +84,14 @@ void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides,
   }
   nest.simplify(sizes.size() - (out.kernel.order == Order::none ? 0 : 1));
   nest.add_point_if_empty();
-  if (pays_turning(out.kernel, nest, limits)) turn(out.kernel, nest);
+  run_across(out.kernel, nest, limits, is_one_op);
   const int inner = nest.innermost(out.kernel.order);
   for (std::size_t k = 0; k < operands.size(); ++k) {
     const Dims& strides_of_k = nest.strides[k];
     const Role role = operands[k].role;
     if (role == Role::position) operands[k].inner = class_of(strides_of_k[inner]);
     if (role != Role::position && role != Role::scalar)
-      operands[k].inner = inner_class(out.kernel.order, strides_of_k, inner);
+      operands[k].inner = inner_class(out.kernel, k, strides_of_k, inner);
     out.strides.insert(out.strides.end(), strides_of_k.begin(), strides_of_k.end());
     out.offsets.push_back(
         out.origins[k].kind == OperandOrigin::Kind::position ? out.origins[k].offset : 0);
@@ -260,7 +273,8 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
                  {.kind = memory, .value = copy.to, .offset = copy.to_offset, .bits = 0}};
   arrange_loops(
       out, squeezed(copy.shape),
-      {squeezed({copy.shape, copy.from_strides}), squeezed({copy.shape, copy.to_strides})}, {});
+      {squeezed({copy.shape, copy.from_strides}), squeezed({copy.shape, copy.to_strides})}, {},
+      true);
   return out;
 }
 
@@ -286,10 +300,9 @@ Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
   }
   Kernel& kernel = draft.out.kernel;
   place_scratch(kernel, draft.strides);
-  // One op alone has native loops, which turn short rows themselves.
-  arrange_loops(draft.out, draft.sizes, std::move(draft.strides),
-                group.members.size() == 1 ? DeviceLimits{} : limits);
-  if (group.members.size() == 1) find_prebuilt(graph, graph[group.members[0].value], kernel);
+  const bool is_one_op = group.members.size() == 1;
+  arrange_loops(draft.out, draft.sizes, std::move(draft.strides), limits, is_one_op);
+  if (is_one_op) find_prebuilt(graph, graph[group.members[0].value], kernel);
   return std::move(draft.out);
 }
 

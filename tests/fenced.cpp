@@ -281,7 +281,7 @@ class FencedBackend final : public Backend {
     return {.streaming_bytes = 1 << 20,
             .kept_row_bytes = 256,
             .cheap_instructions = 3,
-            .turned_rows = 16};
+            .rows_of_vectors = 16};
   }
 };
 

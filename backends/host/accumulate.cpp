@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstring>
 
 namespace nitinol::host {
@@ -331,6 +333,17 @@ struct Fold {
 };
 
 }  // namespace
+
+void fold_lanes_of_rows(const Accumulate& accumulate, std::size_t value_bytes, void* lanes,
+                        int64_t count, int64_t rows) {
+  const auto whole = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(count)));
+  if (whole < count) {
+    const auto distance = static_cast<std::ptrdiff_t>(value_bytes) * whole * rows;
+    accumulate.rows({static_cast<char*>(lanes) + distance, 0, 1, (count - whole) * rows, 0}, lanes,
+                    nullptr);
+  }
+  accumulate.fold(lanes, whole, rows);
+}
 
 Accumulate accumulate_of(const Reduction& reduction, Isa isa) {
   return with_reduction(reduction, [isa]<class Given>(auto combine, std::type_identity<Given>) {

@@ -38,6 +38,12 @@ struct Accumulate {
   void (*fold)(void* values, int64_t rows, int64_t columns) = nullptr;
 };
 
+/// Lane l of each row joins lane l + half, as those of Combiner::fold, all rows at once: lanes
+/// follow each other, each with a value for each row, and lane 0 gets the results. Those beyond the
+/// last would be neutral. Not for arg_*.
+void fold_lanes_of_rows(const Accumulate& accumulate, std::size_t value_bytes, void* lanes,
+                        int64_t count, int64_t rows);
+
 /// Loops for `isa`, which the processor must have. Throws Error(internal) for a combine and a type
 /// that mean nothing together.
 [[nodiscard]] Accumulate accumulate_of(const Reduction& reduction, Isa isa);

@@ -18,7 +18,7 @@ class HostMemoryBackend : public Backend {
   void release_cached_memory() final;
   void reset_peak_memory() final;
   void synchronize() final {}
-  [[nodiscard]] DeviceLimits limits() const override { return {.turned_rows = 16}; }
+  [[nodiscard]] DeviceLimits limits() const override { return {.rows_of_vectors = 16}; }
 };
 
 }  // namespace nitinol::host

@@ -18,7 +18,7 @@ void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& 
 /// The same for launches of one loop each, as if their loops were one.
 void run_elementwise_all(const Kernel& kernel, const StageCode& code,
                          std::span<const Launch> launches);
-/// Order::lanes and Order::sequential. (reduction.cpp)
+/// Order::lanes, Order::sequential and Order::across. (reduction.cpp)
 void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& launch,
                    const Domain& domain);
 /// Order::turned. (turned.cpp)

@@ -2,7 +2,8 @@
 //
 // The reduced dimension is cut into blocks of a fixed length. A stage function accumulates one
 // block: into lanes (Order::lanes), which are then folded as a binary tree, or element after
-// element for a tile of rows at once (Order::sequential). The results of blocks join pairwise:
+// element for a tile of rows at once (Order::sequential); or lane after lane for such a tile
+// (Order::across), whose lanes are folded all rows at once. The results of blocks join pairwise:
 // adjacent pairs, level by level, an odd last one carried up. Example: 7 blocks join as
 //   ((0 1) (2 3)) ((4 5) 6).
 //
@@ -15,8 +16,10 @@
 // A job is one tile of rows, and passes through all stages. Threads share the jobs; where there are
 // few jobs with many blocks, they share the groups of each stage.
 
+#include "backends/host/accumulate.h"
 #include "backends/host/combine.h"
 #include "backends/host/loop_nest.h"
+#include "backends/host/reduction_tile.h"
 #include "backends/host/scratch.h"
 #include "backends/host/split.h"
 #include "core/kernel.h"
@@ -29,9 +32,6 @@
 namespace nitinol::host {
 namespace {
 
-/// Rows at once: their accumulators (sequential), or what several stages read of them (lanes), stay
-/// in the first-level cache.
-constexpr int64_t tile_rows = 1024, tile_rows_of_lanes = 64, tile_bytes_of_lanes = 32768;
 /// Blocks of one long row in a call, at most; a power of two.
 constexpr int64_t most_blocks_at_once = 64;
 /// A reduced dimension of 2^62 elements has at most this many levels.
@@ -43,6 +43,7 @@ struct StageInfo {
   const StageCode* code;
   uint16_t* reductions;  ///< that it accumulates
   std::size_t reduction_count;
+  bool has_lanes;  ///< Order::across: the order of joining shows
   /// Blocks of a row are to it as rows are: it visits some in a call.
   bool takes_blocks;
 };
@@ -53,14 +54,19 @@ struct Shared {
   const Launch& launch;
   const Domain& domain;
   bool is_lanes;
+  /// Order::across: lanes that each row has, where a stage has reductions whose order shows; else
+  /// 0.
+  int64_t lanes;
   int64_t block_length;
   int64_t blocks;
   int64_t width;  ///< rows of a full tile
   int64_t slots;  ///< values of a reduction that one call sets, at most
   int64_t tiles;  ///< along the last row loop
   int64_t jobs;
-  const int64_t* row_steps;    ///< from row to row of a tile
-  const int64_t* block_steps;  ///< from block to block of a row
+  const int64_t* row_steps;      ///< from row to row of a tile
+  const int64_t* reduced_steps;  ///< from element to element of a row
+  const int64_t* block_steps;    ///< from block to block of a row
+  const int64_t* lane_steps;     ///< from element to element of a lane
   StageInfo* stages;
   Combiner* combiners;
 };
@@ -147,7 +153,16 @@ class Accumulator {
       : shared_(shared),
         stack_(shared, scratch, blocks),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
-        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {}
+        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())),
+        lanes_(scratch.take<Lanes>(shared.kernel.reductions.size())) {
+    for (std::size_t r = 0; shared.lanes > 0 && r < shared.kernel.reductions.size(); ++r) {
+      if (!depends_on_order(shared.kernel.reductions[r])) continue;
+      const auto bytes =
+          static_cast<std::size_t>(shared.lanes * shared.width) * shared.combiners[r].value_bytes;
+      lanes_[r] = {scratch.take<char>(bytes), scratch.take<char>(bytes),
+                   accumulate_of(shared.kernel.reductions[r], current_isa())};
+    }
+  }
 
   /// Blocks [first, last) of a stage; their joined results are then in results(r).
   void run(const StageInfo& stage, const Job& job, int64_t first, int64_t last) {
@@ -156,7 +171,10 @@ class Accumulator {
     for (int64_t block = first; block < last;) {
       const int64_t count = stage.takes_blocks ? blocks_at_once(whole - block) : 1;
       start_rows(stage, job.rows);
-      visit(stage, job, block, count);
+      if (stage.has_lanes)
+        visit_lanes(stage, job, block);
+      else
+        visit(stage, job, block, count);
       stack_.push(stage, job.rows, count);
       block += count;
     }
@@ -188,22 +206,78 @@ class Accumulator {
   }
 
   void visit(const StageInfo& stage, const Job& job, int64_t block, int64_t count) {
-    const Domain& domain = shared_.domain;
-    const int64_t start = block * shared_.block_length;
+    const int64_t* const rows = count > 1 ? shared_.block_steps : shared_.row_steps;
+    call(stage, job, block * shared_.block_length,
+         {.reduced = shared_.reduced_steps,
+          .rows = rows,
+          .length = length_of(block),
+          .row_count = count > 1 ? count : job.rows});
+  }
+
+  /// Order::across. Lanes start from the neutral element in each run, and join those before.
+  void visit_lanes(const StageInfo& stage, const Job& job, int64_t block) {
+    const int64_t length = length_of(block), lanes = std::min(shared_.lanes, length);
+    for (int64_t run = 0; run < length; run += reduction_order::lanes_run) {
+      const int64_t size = std::min(reduction_order::lanes_run, length - run);
+      const int64_t used = std::min(lanes, size);
+      for_lanes(stage, [&](const Combiner& combiner, const Lanes& of, std::size_t) {
+        combiner.fill(run == 0 ? of.all : of.run, nullptr, used * job.rows);
+      });
+      for (int64_t lane = 0; lane < used; ++lane) {
+        for_lanes(stage, [&](const Combiner& combiner, const Lanes& of, std::size_t r) {
+          values_[r] = (run == 0 ? of.all : of.run) +
+                       lane * job.rows * static_cast<int64_t>(combiner.value_bytes);
+        });
+        call(stage, job, block * shared_.block_length + run + lane,
+             {.reduced = shared_.lane_steps,
+              .rows = shared_.row_steps,
+              .length = (size - lane + shared_.lanes - 1) / shared_.lanes,
+              .row_count = job.rows});
+      }
+      if (run == 0) continue;
+      for_lanes(stage, [&](const Combiner& combiner, const Lanes& of, std::size_t) {
+        combiner.join(of.all, nullptr, of.run, nullptr, used * job.rows);
+      });
+    }
+    for_lanes(stage, [&](const Combiner& combiner, const Lanes& of, std::size_t r) {
+      fold_lanes_of_rows(of.accumulate, combiner.value_bytes, of.all, lanes, job.rows);
+      std::memcpy(stack_.values(r), of.all,
+                  static_cast<std::size_t>(job.rows) * combiner.value_bytes);
+    });
+  }
+
+  /// Of a reduction whose order shows: a value for each row, lane after lane.
+  struct Lanes {
+    char *all, *run;
+    Accumulate accumulate;
+  };
+
+  template <class Do>
+  void for_lanes(const StageInfo& stage, const Do& act) const {
+    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
+      const std::size_t r = stage.reductions[i];
+      if (depends_on_order(shared_.kernel.reductions[r])) act(shared_.combiners[r], lanes_[r], r);
+    }
+  }
+
+  /// Points that one call visits.
+  struct Piece {
+    const int64_t *reduced, *rows;  ///< steps
+    int64_t length, row_count;
+  };
+
+  /// From element number `start` of the rows on.
+  void call(const StageInfo& stage, const Job& job, int64_t start, const Piece& piece) const {
     Pointers pointers;
-    for (std::size_t k = 0; k < domain.operands; ++k) {
-      pointers[k] = job.pointers[k] + start * domain.reduced_steps[k];
+    for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
+      pointers[k] = job.pointers[k] + start * shared_.reduced_steps[k];
     }
     const bool is_lanes = shared_.is_lanes;
-    const int64_t length = length_of(block);
-    const int64_t* const reduced = domain.reduced_steps.data();
-    const int64_t* const rows = count > 1 ? shared_.block_steps : shared_.row_steps;
-    const int64_t row_count = count > 1 ? count : job.rows;
     stage.code->function(stage.code->self, {.pointers = pointers.data(),
-                                            .outer = is_lanes ? rows : reduced,
-                                            .inner = is_lanes ? reduced : rows,
-                                            .outer_size = is_lanes ? row_count : length,
-                                            .inner_size = is_lanes ? length : row_count,
+                                            .outer = is_lanes ? piece.rows : piece.reduced,
+                                            .inner = is_lanes ? piece.reduced : piece.rows,
+                                            .outer_size = is_lanes ? piece.row_count : piece.length,
+                                            .inner_size = is_lanes ? piece.length : piece.row_count,
                                             .scalars = shared_.launch.scalars.data(),
                                             .accumulators = values_,
                                             .accumulator_positions = positions_,
@@ -217,6 +291,7 @@ class Accumulator {
   Stack stack_;
   void** values_;
   int64_t** positions_;
+  Lanes* lanes_;
 };
 
 /// A scratch operand: in memory of its own, or in an output's.
@@ -414,36 +489,18 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
             .code = &code[s],
             .reductions = scratch.take<uint16_t>(stage.sinks.size()),
             .reduction_count = 0,
+            .has_lanes = false,
             .takes_blocks = shared.slots > shared.width};
     for (const Sink& sink : stage.sinks) {
       if (sink.kind != Sink::Kind::accumulate) continue;
       info.reductions[info.reduction_count++] = sink.index;
+      info.has_lanes |= shared.lanes > 0 && depends_on_order(kernel.reductions[sink.index]);
       if (shared.combiners[sink.index].has_positions) info.takes_blocks = false;
     }
     for (const Source& source : stage.sources) {
       if (source.kind != Source::Kind::operand) info.takes_blocks = false;
     }
   }
-}
-
-/// Rows of a tile of Order::lanes.
-int64_t lanes_width(const Kernel& kernel, const Launch& launch, const Domain& domain) {
-  if (domain.rank == 0 || domain.reduced_size > reduction_order::lanes_block) return 1;
-  const auto passes = std::ranges::count(kernel.stages, Stage::Level::element, &Stage::level);
-  const Steps& row_steps = domain.steps[static_cast<std::size_t>(domain.rank - 1)];
-  int64_t bytes = 1, common_bytes = 0;  // that are read again: of a row, and of all rows of a tile
-  for (std::size_t k = 0; passes > 1 && k < domain.operands; ++k) {
-    if (domain.reduced_steps[k] == 0 || kernel.operands[k].role == Role::output) continue;
-    (row_steps[k] == 0 ? common_bytes : bytes) +=
-        static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
-  }
-  const int64_t fitting =
-      std::clamp<int64_t>((tile_bytes_of_lanes - common_bytes) / bytes, 1, tile_rows_of_lanes);
-  const int64_t rows = domain.count(0, domain.rank);
-  const bool is_shared = launch.threads > 1 && rows * domain.reduced_size >= 2 * grain_of(kernel);
-  const int64_t fair = std::max<int64_t>(rows / (4 * int64_t{launch.threads}), 1);
-  return std::min(
-      {fitting, is_shared ? fair : rows, domain.sizes[static_cast<std::size_t>(domain.rank - 1)]});
 }
 
 }  // namespace
@@ -454,28 +511,29 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
   const int64_t block = block_of(kernel);
   const auto last_loop = static_cast<std::size_t>(std::max(domain.rank - 1, 0));
   const int64_t last = domain.rank == 0 ? 1 : domain.sizes[last_loop];
-  const int64_t width = is_lanes ? lanes_width(kernel, launch, domain) : std::min(last, tile_rows);
+  const int64_t width = rows_of_tile(kernel, launch, domain);
   const int64_t tiles = (last + width - 1) / width;
   const int64_t blocks = (domain.reduced_size + block - 1) / block;
   const bool has_blocks = is_lanes && blocks > 1;
-  Steps block_steps;
-  for (std::size_t k = 0; has_blocks && k < domain.operands; ++k) {
-    block_steps[k] = domain.reduced_steps[k] * block;
-  }
+  TileSteps steps;
+  find_steps(kernel, domain, width, block, steps);
   Scratch scratch;
   Shared shared = {
       .kernel = kernel,
       .launch = launch,
       .domain = domain,
       .is_lanes = is_lanes,
+      .lanes = kernel.order == Order::across ? lanes_in_common(kernel.reductions).value_or(0) : 0,
       .block_length = block,
       .blocks = blocks,
       .width = width,
       .slots = has_blocks ? std::min(blocks, most_blocks_at_once) : width,
       .tiles = tiles,
       .jobs = domain.count(0, std::max(domain.rank - 1, 0)) * tiles,
-      .row_steps = (domain.rank == 0 ? domain.reduced_steps : domain.steps[last_loop]).data(),
-      .block_steps = block_steps.data(),
+      .row_steps = steps.rows.data(),
+      .reduced_steps = steps.reduced.data(),
+      .block_steps = steps.blocks.data(),
+      .lane_steps = steps.lanes.data(),
       .stages = nullptr,
       .combiners = nullptr};
   find_reductions(kernel, code, scratch, shared);

@@ -30,6 +30,7 @@ namespace nitinol::host {
 /// arg_*.
 /// Order::sequential, element level: outer runs along the reduced dimension within a block, inner
 /// along rows. Order::turned, element level: outer runs along all of a row, inner along rows.
+/// Order::across, element level: outer runs along a lane within a block, inner along rows.
 /// Level::row: outer_size is 1; inner runs along rows.
 struct StageCall {
   char* const* pointers;  ///< per operand: its element at (0, 0); for a position: the number itself
@@ -42,9 +43,9 @@ struct StageCall {
   /// Element level, lanes: outer_size values, which the call sets: of lanes_of(type) lanes, which
   ///   start from the neutral element, element i joins lane i % lanes, in runs if the order shows
   ///   (reduction_order::lanes_run); then the lanes join as Combiner::fold says.
-  /// Element level, sequential: inner_size values, read and written: value j joins element j of
-  /// each outer step.
-  /// Element level, turned: of a reduction that keeps_lanes, outer_size times inner_size values,
+  /// Element level, sequential and across: inner_size values, read and written: value j joins
+  /// element j of each outer step. Element level, turned: of a reduction that keeps_lanes,
+  /// outer_size times inner_size values,
   ///   which the call sets: value j of group i is that of row j at step i. Others: as sequential.
   void* const* accumulators = nullptr;
   int64_t* const* accumulator_positions = nullptr;  ///< arg_* only: as many i64 positions

@@ -223,13 +223,8 @@ class TileRunner {
   /// Lane l joins lane l + half, all rows at once.
   void join_lanes(const Joined& joined) const {
     if (joined.positions != nullptr) return join_places(joined);
-    const auto whole = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(length())));
-    const auto bytes = static_cast<int64_t>(joined.combiner.value_bytes);
-    if (whole < length()) {
-      const char* const beyond = joined.values + whole * rows_ * bytes;
-      joined.accumulate.rows({beyond, 0, 1, (length() - whole) * rows_, 0}, joined.values, nullptr);
-    }
-    joined.accumulate.fold(joined.values, whole, rows_);
+    fold_lanes_of_rows(joined.accumulate, joined.combiner.value_bytes, joined.values, length(),
+                       rows_);
   }
 
   /// The same for arg_*.

@@ -17,12 +17,13 @@ using namespace nitinol::test;
 namespace {
 
 /// The kernel of a graph that is one group.
-Kernel kernel_of(const std::string& text) {
+Kernel kernel_of(const std::string& text, const DeviceLimits& limits = {}) {
   const Graph graph = parse(text, all_ops());
   const fusion::Fusion fusion = fusion::fuse(graph);
   const auto has_members = [](const fusion::Group& group) { return !group.members.empty(); };
   REQUIRE(std::ranges::count_if(fusion.groups, has_members) == 1);
-  return fusion::lower(graph, fusion, *std::ranges::find_if(fusion.groups, has_members), {}).kernel;
+  return fusion::lower(graph, fusion, *std::ranges::find_if(fusion.groups, has_members), limits)
+      .kernel;
 }
 
 std::vector<Operand> scratch_of(const Kernel& kernel) {
@@ -67,6 +68,33 @@ TEST_CASE("short programs and long rows are computed again", "[jit][lowering]") 
             .empty());
   CHECK(scratch_of(kernel_of(softmax_of(8, 65536) + "return y")).size() == 1);
   CHECK(scratch_of(kernel_of(softmax_of(8, 65537) + "return y")).empty());
+}
+
+TEST_CASE("vectors run across rows that lie side by side", "[jit][lowering]") {
+  const DeviceLimits host = {.rows_of_vectors = 16};
+  const auto order = [&](const std::string& text) { return kernel_of(text, host).order; };
+  const std::string last = "x: f32[2, 64, 7, 7] strides=[3136, 1, 448, 64] = input; ";
+  CHECK(order(last + "s = sum x axes=[2, 3] keepdims=false; return s") == Order::across);
+  CHECK(order(last + "y = exp x; s = sum y axes=[2, 3] keepdims=false; return s") == Order::across);
+  CHECK(kernel_of(last + "s = sum x axes=[2, 3] keepdims=false; return s").order == Order::lanes);
+  CHECK(order("x: f32[2, 64, 7, 7] = input; s = sum x axes=[2, 3] keepdims=false; return s") ==
+        Order::lanes);
+  // One number of each row beside it, and one that lies otherwise.
+  CHECK(order(last + "m: f32[64, 1, 1] = input; y = mul x m; "
+                     "s = sum y axes=[2, 3] keepdims=false; return s") == Order::across);
+  CHECK(order(last + "z: f32[2, 64, 7, 7] = input; y = mul x z; "
+                     "s = sum y axes=[2, 3] keepdims=false; return s") == Order::lanes);
+  // Few rows, and short ones.
+  CHECK(order("x: f32[15, 49] strides=[1, 15] = input; s = sum x axes=[1] keepdims=false; "
+              "return s") == Order::lanes);
+  CHECK(order("x: f32[16, 31] strides=[1, 16] = input; y = exp x; "
+              "s = sum y axes=[1] keepdims=false; return s") == Order::turned);
+  // Where it came from is asked for; lanes of two lengths.
+  CHECK(order("x: f32[64, 49] strides=[1, 64] = input; s = argmax x axes=[1] keepdims=false; "
+              "return s") == Order::lanes);
+  CHECK(order("x: f32[64, 49] strides=[1, 64] = input; y = cast x dtype=f64 weak=false; "
+              "s = sum x axes=[1] keepdims=false; t = sum y axes=[1] keepdims=false; "
+              "u = cast s dtype=f64 weak=false; v = add t u; return v") == Order::lanes);
 }
 
 TEST_CASE("a power by a known number takes the instructions for that number", "[jit][lowering]") {

@@ -304,7 +304,8 @@ Schedule schedule_of(const Kernel& kernel, const Launch& launch) {
       choose_points(kernel, launch, loops, schedule);
       break;
     case Order::turned:
-      NITINOL_ASSERT(kernel.order != Order::turned, "limits() ask for no turned rows");
+    case Order::across:
+      NITINOL_ASSERT(false, "limits() ask for no rows of vectors");
       break;
     case Order::lanes:
       choose_lanes(kernel, launch, loops, schedule);

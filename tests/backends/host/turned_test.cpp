@@ -1,5 +1,5 @@
-// Short rows, of which vectors take many (Order::turned): the bits of Order::lanes, which eager
-// code follows op by op.
+// Short rows, of which vectors take many (Order::turned), and rows that lie side by side
+// (Order::across): the bits of Order::lanes, which eager code follows op by op.
 #include "core/kernel.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"
@@ -86,6 +86,46 @@ TEST_CASE("short rows give the bits of eager code", "[host][turned]") {
         CAPTURE(c.name, length, rows, name_of(dtype));
         check(c.f, with_special(randn({rows, length})).to(dtype));
       }
+    }
+  }
+}
+
+TEST_CASE("rows that lie side by side give the bits of others", "[host][across]") {
+  manual_seed(5);
+  const DType dtype = GENERATE(f32, f64, bf16);
+  for (const Case& c : cases()) {
+    for (const int64_t length : {32, 63, 64, 65, 1000, 1025, 4097, 9000}) {
+      for (const int64_t rows : {16, 33, 200}) {
+        CAPTURE(c.name, length, rows, name_of(dtype));
+        const Tensor x = with_special(randn({rows, length})).to(dtype);
+        const Tensor y = transpose(copy(transpose(x)));
+        const Tensor expected = c.f(x);
+        CHECK(same_bits(c.f(y), expected));
+        const auto compiled = compile([&c](const Tensor& v) -> Tensor { return c.f(v); });
+        CHECK(same_bits(settle(compiled, y), expected));
+      }
+    }
+  }
+}
+
+TEST_CASE("images whose channels lie last give the bits of others", "[host][across]") {
+  manual_seed(6);
+  const auto norm = [](const Tensor& x) -> Tensor {
+    return (x - mean(x, {2, 3}, keepdims)) * rsqrt(var(x, {2, 3}, keepdims) + 1e-5);
+  };
+  const auto pool = [](const Tensor& x) -> Tensor { return mean(relu(x), {2, 3}); };
+  const auto channels = [](const Tensor& x) -> Tensor { return sum(x * x, {0, 2, 3}); };
+  for (const Shape& shape : {Shape{3, 40, 7, 9}, Shape{1, 16, 33, 32}, Shape{2, 130, 6, 6}}) {
+    const Tensor x = randn(shape);
+    const Tensor y = permute(copy(permute(x, {0, 2, 3, 1})), {0, 3, 1, 2});
+    CAPTURE(shape);
+    for (const OneTensor& f : {OneTensor(norm), OneTensor(pool), OneTensor(channels)}) {
+      CHECK(same_bits(f(y), f(x)));
+      CHECK(same_bits(settle(compile(f), y), f(x)));
+    }
+    for (const int threads : {1, 2, 3}) {
+      const Threads some(threads);
+      CHECK(same_bits(settle(compile(pool), y), pool(x)));
     }
   }
 }
