@@ -64,6 +64,20 @@ void axis_rows(Timer& timer) {
   time("argmax", [](const Tensor& v, int64_t axis) { return argmax(v, axis); });
 }
 
+void image_rows(Timer& timer) {
+  if (!timer.wants("images")) return;
+  const Tensor first = normal(0, {16, 64, 56, 56});
+  const Tensor last = permute(copy(permute(first, {0, 2, 3, 1})), {0, 3, 1, 2});
+  const Work read{.bytes = 4.0 * static_cast<double>(first.size())};
+  const auto time = [&](const std::string& name, const auto& f) {
+    time_both(timer, "images." + name + ".first", read, f, first);
+    time_both(timer, "images." + name + ".last", read, f, last);
+  };
+  time("mean", [](const Tensor& v) -> Tensor { return mean(v, {2, 3}); });
+  time("relu_mean", [](const Tensor& v) -> Tensor { return mean(relu(v), {2, 3}); });
+  time("channels", [](const Tensor& v) -> Tensor { return mean(v, {0, 2, 3}); });
+}
+
 void short_rows(Timer& timer) {
   if (!timer.wants("short")) return;
   constexpr int64_t points = 100'000;

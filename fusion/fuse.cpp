@@ -171,6 +171,17 @@ void place(Grouping& grouping, Value v, bool is_enabled) {
   for (std::size_t k = first; k < node.inputs.size(); ++k) try_join(grouping, v, node.inputs[k]);
 }
 
+/// Reductions that have come together since may be all that reads, through views, what another
+/// group makes: the sums of x and of x * x over a permuted x.
+void join_readers_of_views(Grouping& grouping) {
+  for (Value v = 0; v < grouping.graph.nodes.size(); ++v) {
+    const Node& node = grouping.graph[v];
+    const bool is_grouped = node.kind == Node::Kind::op && grouping.fusion.group_of[v] >= 0;
+    if (is_grouped && reduces(node) && is_view(grouping.graph[node.inputs[0]]))
+      try_join(grouping, v, node.inputs[0]);
+  }
+}
+
 // ---- what must be in memory
 
 void materialise(Grouping& grouping, Value v) {
@@ -293,6 +304,7 @@ Fusion fuse(const Graph& graph, bool is_enabled) {
   Grouping grouping = {.graph = graph};
   for (Value v = 0; v < graph.nodes.size(); ++v) place(grouping, v, is_enabled);
   if (is_enabled) {
+    join_readers_of_views(grouping);
     postpone(graph, grouping.fusion,
              [&](const Group& group) { return grouping.rules.check(group).has_value(); });
   }

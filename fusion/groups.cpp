@@ -93,8 +93,8 @@ bool has_maps(const Group& group) {
   return std::ranges::any_of(group.members, [](const Member& m) { return !m.maps.empty(); });
 }
 
-/// True if nothing but this one reader looks at what the producer makes, so that it can be made
-/// where it is read; which is no oftener than now, or may be.
+/// True if nothing but the group of this reader looks at what the producer makes, so that it can be
+/// made where it is read; which is no oftener than now, or may be.
 bool is_private(const Graph& graph, const std::vector<int>& uses, const Reading& reading) {
   const Group& group = reading.producer;
   const bool repeats =
@@ -106,18 +106,19 @@ bool is_private(const Graph& graph, const std::vector<int>& uses, const Reading&
   for (const Map& map : reading.maps) {
     if (map.view != nullptr && !is_read_once(map)) return false;
   }
-  std::vector<int> inside(group.members.size(), 0);
-  for (const Member& member : group.members) {
-    for (const Value input : graph[member.value].inputs) {
-      std::vector<Map> views;
-      const Member* const read = group.find(base_of(graph, input, &views));
-      if (read != nullptr && std::ranges::all_of(views, is_read_once))
-        ++inside[static_cast<std::size_t>(read - group.members.data())];
+  std::vector<int> reads(group.members.size(), 0);
+  for (const Group* const readers : {&group, &reading.reader}) {
+    for (const Member& member : readers->members) {
+      for (const Value input : graph[member.value].inputs) {
+        std::vector<Map> views;
+        const Member* const read = group.find(base_of(graph, input, &views));
+        if (read != nullptr && std::ranges::all_of(views, is_read_once))
+          ++reads[static_cast<std::size_t>(read - group.members.data())];
+      }
     }
   }
   for (std::size_t m = 0; m < group.members.size(); ++m) {
-    const Value value = group.members[m].value;
-    if (uses[value] != (value == reading.made ? 1 : inside[m])) return false;
+    if (uses[group.members[m].value] != reads[m]) return false;
   }
   return true;
 }

@@ -208,6 +208,26 @@ TEST_CASE("checks of elements are members of groups, calls with checks are not",
                "return d") == "neg");
 }
 
+TEST_CASE("what several reductions of one kernel read through views is made there",
+          "[jit][fusion]") {
+  const std::string sums =
+      "a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; "
+      "s = sum c axes=[1] keepdims=false; d = mul b b; e = permute d axes=[1, 0]; "
+      "t = sum e axes=[1] keepdims=false; ";
+  CHECK(groups(sums + "u = sub s t; return u") == "exp sum mul sum sub");
+  CHECK(groups(sums + "return s t") == "exp mul | sum | sum");
+  // Somebody else reads it, too; or through another view.
+  CHECK(groups(sums + "u = sub s t; v = matmul b c; return u v") == "exp mul | sum sum sub");
+  CHECK(groups("a: f32[4, 4] = input; b = exp a; c = permute b axes=[1, 0]; "
+               "s = sum c axes=[1] keepdims=false; t = sum b axes=[1] keepdims=false; "
+               "u = sub s t; return u") == "exp sum sub | sum");
+  const auto spread = [](const Tensor& x) -> Tensor {
+    const Tensor y = permute(x, {0, 3, 1, 2});
+    return var(exp(y), {2, 3}) + mean(exp(y), {2, 3});
+  };
+  CHECK(kernel_sizes(spread, ramp({2, 5, 6, 20})).size() == 1);
+}
+
 TEST_CASE("what is checked is not read through a view that hides some of it", "[jit][fusion]") {
   // f reads half of d: alone, the check would not see the other half.
   CHECK(groups("a: i64[4] = input; d = check_nonzero a checker=1; e = slice d starts=[0] sizes=[2] "
