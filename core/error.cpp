@@ -327,13 +327,13 @@ CallSite CallSite::here() {
   return site;
 }
 
-CallSite CallSite::here_or_default() {
-  if (one_place != nullptr && *one_place) return **one_place;
+const CallSite& CallSite::here_or_default(std::optional<CallSite>& own) {
+  std::optional<CallSite>& found = one_place != nullptr ? *one_place : own;
+  if (&found != &own && found) return *found;
   CallSite site;
   site.given_ = default_place();
-  if (site.given_.empty()) return here();
-  if (one_place != nullptr) *one_place = site;
-  return site;
+  found = site.given_.empty() ? here() : std::move(site);
+  return *found;
 }
 
 std::string CallSite::text() const {

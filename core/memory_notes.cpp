@@ -10,6 +10,7 @@
 #include <chrono>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <utility>
 
@@ -334,7 +335,8 @@ uint64_t number_now() noexcept {
 void note(const Op& op, std::span<const Tensor> results, uint64_t since) noexcept {
   if (op.kind == OpKind::view) return;
   try {
-    const Made made = {std::string(op.name), {CallSite::here_or_default()}, since};
+    std::optional<CallSite> own;
+    const Made made = {std::string(op.name), {CallSite::here_or_default(own)}, since};
     for (const Tensor& result : results) {
       if (Storage* const memory = memory_of(result))
         Registry::instance().add(*memory, result.device(), made);
@@ -368,9 +370,10 @@ void note_temporaries(const std::shared_ptr<const profiling::Steps>& steps,
 
 void note_copied(const Tensor& tensor) noexcept {
   try {
+    std::optional<CallSite> own;
     if (Storage* const memory = memory_of(tensor))
       Registry::instance().add(*memory, tensor.device(),
-                               {"from the program's memory", {CallSite::here_or_default()}});
+                               {"from the program's memory", {CallSite::here_or_default(own)}});
   } catch (...) {  // no memory
     return;
   }

@@ -45,8 +45,9 @@ void set_default_place_provider(PlaceProvider provider) noexcept;
 class CallSite {
  public:
   [[nodiscard]] static CallSite here();
-  /// The same, with default_place() where no PlaceScope says more.
-  [[nodiscard]] static CallSite here_or_default();
+  /// The same, with default_place() where no PlaceScope says more. Where a OnePlaceScope is open
+  /// that is what it has found, while it lives; else `own`, which is set.
+  static const CallSite& here_or_default(std::optional<CallSite>& own);
   /// As Error::location(). Looks addresses up at each use.
   [[nodiscard]] std::string text() const;
   /// Appends what tells it from others.

@@ -358,10 +358,12 @@ void Span::end() noexcept {
 OpSpan::OpSpan(const Op& op, Inputs inputs, const Attrs& attrs) noexcept
     : op_(op), inputs_(inputs), attrs_(attrs) {
   try {
-    if (are_places_wanted.load(std::memory_order_relaxed)) place_ = CallSite::here_or_default();
-    if (place_ && op.kind == OpKind::composite) inside_.emplace(place_);
+    if (are_places_wanted.load(std::memory_order_relaxed))
+      place_ = &CallSite::here_or_default(own_place_);
+    // One that is open already goes on.
+    if (own_place_ && op.kind == OpKind::composite) inside_.emplace(own_place_);
   } catch (...) {  // no memory
-    place_.reset();
+    place_ = nullptr;
   }
   note_ = begun(device());
   made_before_ = std::exchange(made_by_this, &note_.made);
@@ -390,7 +392,7 @@ void OpSpan::end(std::span<const Tensor> results) noexcept {
     for (const Tensor* input : inputs_) add_to(hash, input->spec());
     for (const Tensor& result : results) add_to(hash, result.spec());
     static const CallSite nowhere;
-    const CallSite& place = place_ ? *place_ : nowhere;
+    const CallSite& place = place_ != nullptr ? *place_ : nowhere;
     hash.add(place.hash());
     const auto is_it = [&](const Label& label) {
       return label.op == &op_ && label.is_pending == is_pending && label.place == place &&

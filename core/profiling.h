@@ -215,7 +215,8 @@ class OpSpan {
   const Op& op_;
   Inputs inputs_;
   const Attrs& attrs_;
-  std::optional<CallSite> place_;
+  std::optional<CallSite> own_place_;
+  const CallSite* place_ = nullptr;      ///< that, or another's; null: it is not wanted
   std::optional<OnePlaceScope> inside_;  ///< its place is that of all that a composite consists of
   Note note_;
   uint64_t* made_before_;

@@ -277,6 +277,7 @@ class Pool {
     cache->next = threads_;
     if (threads_ != nullptr) threads_->previous = cache;
     threads_ = cache;
+    find_only();
   }
 
   void remove(ThreadCache* cache) {
@@ -288,6 +289,7 @@ class Pool {
     if (cache->next != nullptr) cache->next->previous = cache->previous;
     ended_.in_use.add(cache->counters.in_use.get());
     ended_.allocations.add(cache->counters.allocations.get());
+    find_only();
   }
 
   /// For a thread whose own cache is gone.
@@ -295,6 +297,15 @@ class Pool {
     const std::scoped_lock lock(mutex_);
     ended_.in_use.add(in_use);
     ended_.allocations.add(allocations);
+  }
+
+  /// Without the lock if no other thread has a cache.
+  MemoryStatistics counts(const ThreadCache* own) {
+    if (own == nullptr || only_.load(std::memory_order_acquire) != own) return statistics();
+    const int64_t in_use = ended_.in_use.get() + own->counters.in_use.get();
+    const int64_t allocations = ended_.allocations.get() + own->counters.allocations.get();
+    return {.in_use = static_cast<std::size_t>(std::max<int64_t>(in_use, 0)),
+            .allocations = static_cast<uint64_t>(allocations)};
   }
 
   MemoryStatistics statistics() {
@@ -331,6 +342,11 @@ class Pool {
     return in_use;
   }
 
+  void find_only() {
+    const bool is_one = threads_ != nullptr && threads_->next == nullptr;
+    only_.store(is_one ? threads_ : nullptr, std::memory_order_release);
+  }
+
   void destroy_locked(Block* list) {
     while (list != nullptr) {
       Block* const next = list->next;
@@ -365,7 +381,8 @@ class Pool {
   uint64_t system_allocations_ = 0;
   std::atomic<uint32_t> release_epoch_ = 0;
   ThreadCache* threads_ = nullptr;
-  Counters ended_;  ///< of threads that have ended
+  std::atomic<const ThreadCache*> only_ = nullptr;  ///< the one, if there is no other
+  Counters ended_;                                  ///< of threads that have ended
 };
 
 Pool& Pool::pool() {
@@ -504,6 +521,10 @@ StorageHandle allocate(std::size_t bytes) {
 
 MemoryStatistics memory_statistics() {
   return pool().statistics();
+}
+
+MemoryStatistics memory_counts() {
+  return pool().counts(PerThread<ThreadCache>::get());
 }
 
 void set_memory_budget(std::size_t bytes) {

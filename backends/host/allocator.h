@@ -18,6 +18,8 @@ inline constexpr std::size_t line = 64, page = 4096;
 
 /// Counts of the whole process. Blocks in other threads' caches count as cached.
 [[nodiscard]] MemoryStatistics memory_statistics();
+/// `in_use` and `allocations` of these, for who asks all the time.
+[[nodiscard]] MemoryStatistics memory_counts();
 
 /// See Backend. Caches of other threads empty themselves at those threads' next allocation or
 /// release.
