@@ -9,10 +9,12 @@
 
 #include "backends/host/transpose.h"
 
+#include "backends/host/stream.h"
 #include "backends/host/transpose_narrow.h"
 #include "core/word.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <type_traits>
@@ -82,8 +84,18 @@ void transpose_tile(const TransposedBlock& tile) {
   }
   turn(in, out);
   for (int64_t l = 0; l < edge<T>; ++l) {
-    std::memcpy(tile.to + l * tile.to_step, &out.at[l], cache_line);
+    if (tile.is_streamed)
+      stream(tile.to + l * tile.to_step, &out.at[l], cache_line);
+    else
+      std::memcpy(tile.to + l * tile.to_step, &out.at[l], cache_line);
   }
+}
+
+/// The lines of the tile that is turned next.
+template <class T>
+void fetch_tile_after(const TransposedBlock& tile) {
+  for (int64_t l = edge<T>; l < 2 * edge<T>; ++l)
+    __builtin_prefetch(tile.from + l * tile.from_step);
 }
 
 /// Columns of the source may lie a page apart each: so many are used again before the next.
@@ -98,16 +110,23 @@ void transpose_as(const TransposedBlock& block) {
     if (width < edge<T> || (width < 2 * edge<T> && std::abs(step) <= 4 * cache_line))
       return transpose_narrow(block);
   }
+  const bool is_of_lines = reinterpret_cast<std::uintptr_t>(block.to) % cache_line == 0 &&
+                           block.to_step % cache_line == 0;
+  const bool is_streamed = block.is_streamed && is_of_lines;
+  const bool is_fetched = block.is_streamed && block.rows < block.columns;
   for (int64_t first = 0; first < block.columns; first += band) {
     const int64_t last = std::min(first + band, block.columns);
     for (int64_t i = 0; i < block.rows; i += edge<T>) {
       for (int64_t j = first; j < last; j += edge<T>) {
-        transpose_tile<T>({.from = block.from + i * size + j * block.from_step,
-                           .from_step = block.from_step,
-                           .to = block.to + i * block.to_step + j * size,
-                           .to_step = block.to_step,
-                           .rows = std::min(edge<T>, block.rows - i),
-                           .columns = std::min(edge<T>, last - j)});
+        const TransposedBlock tile = {.from = block.from + i * size + j * block.from_step,
+                                      .from_step = block.from_step,
+                                      .to = block.to + i * block.to_step + j * size,
+                                      .to_step = block.to_step,
+                                      .rows = std::min(edge<T>, block.rows - i),
+                                      .columns = std::min(edge<T>, last - j),
+                                      .is_streamed = is_streamed};
+        if (is_fetched && j + edge<T> < last) fetch_tile_after<T>(tile);
+        transpose_tile<T>(tile);
       }
     }
   }

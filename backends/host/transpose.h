@@ -15,6 +15,9 @@ struct TransposedBlock {
   char* to;
   int64_t to_step;  ///< bytes
   int64_t rows, columns;
+  /// What is written goes around the caches where that is whole lines: each is written at once,
+  /// and need not be fetched first. Whoever asks for it calls finish_streams() (stream.h).
+  bool is_streamed = false;
 };
 
 /// size: of an element, 1, 2, 4 or 8 bytes.
