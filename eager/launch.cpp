@@ -291,7 +291,9 @@ Nest reduction_loops(const RowView& view) {
 
 /// The loop over rows that lie side by side, and may be reduced as they lie (Order::across); or -1.
 int rows_across(const Op& op, const Tensor& x, const RowView& view, Order order) {
-  if (order != Order::lanes || is_arg(op.combine) || !reduced_dims_merge(view)) return -1;
+  const bool lies_along = view.rows == view.shape.size() || view.strides.back() == 1;
+  if (order != Order::lanes || lies_along || is_arg(op.combine) || !reduced_dims_merge(view))
+    return -1;
   const int64_t fewest = backend(x.device()).limits().rows_of_vectors;
   const Nest nest = reduction_loops(view);
   if (fewest == 0 || nest.sizes.back() <= longest_turned_row) return -1;
