@@ -16,7 +16,8 @@
 // Order::turned     The same loops as Order::sequential, but each row joins as in Order::lanes: for
 // rows of so few
 //                   elements that a vector takes many of them. Whoever launches turns operands
-//                   whose elements do not lie so.
+//                   whose elements do not lie so, and those of Order::sequential whose elements lie
+//                   side by side along the reduced dimension.
 // Order::across     The same loops again, and rows of any length that join as in Order::lanes: for
 // rows that lie
 //                   side by side in memory, as the channels of images whose channels lie last. A

@@ -300,6 +300,14 @@ int rows_across(const Op& op, const Tensor& x, const RowView& view, Order order)
   return nest.across(fewest);
 }
 
+/// Whether what lies side by side along the reduced axes is turned where it is reduced, in blocks
+/// that the rows of Order::sequential are visited in.
+bool turns_rows(const Tensor& x, const RowView& view, Order order) {
+  return order == Order::sequential && view.strides.back() == 1 &&
+         view.strides[view.rows - 1] != 0 && reduced_dims_merge(view) &&
+         backend(x.device()).limits().rows_of_vectors > 0;
+}
+
 /// The spec of `x`, but for the shape.
 Spec spec_of(const Tensor& x, const Shape& shape) {
   Spec spec = x.spec();
@@ -421,7 +429,8 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   RowView view = rows_first(x, axes);
   Tensor source = x;
   const int across = rows_across(op, x, view, order);
-  if (across < 0 && (!reduced_dims_merge(view) || is_transposed(view, order)))
+  const bool is_turned = turns_rows(x, view, order);
+  if (across < 0 && !is_turned && (!reduced_dims_merge(view) || is_transposed(view, order)))
     source = copied(x, view, order);
   Nest nest = reduction_loops(view);
   if (across >= 0) {
@@ -433,7 +442,7 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   Shape results = lengths;
   results.erase(lengths.size() - 1);
   const int inner = nest.innermost(order);
-  const StrideClass input_class = class_of(nest.strides[0][inner]);
+  const StrideClass input_class = is_turned ? StrideClass::one : class_of(nest.strides[0][inner]);
   const StrideClass output_class = class_of(nest.strides[1][inner]);
   KernelKey key(op);
   key.add(x.dtype());
@@ -449,7 +458,9 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
     const Tensor rows = make_tensor(spec_of(x, lengths), nest.strides[0], 0, {});
     const Tensor totals = make_tensor(spec_of(out, results), to, 0, {});
     const Tensor* const input = &rows;
-    return fusion::lower_op(op, Inputs(&input, 1), last_axis, totals, order);
+    Kernel kernel = fusion::lower_op(op, Inputs(&input, 1), last_axis, totals, order);
+    kernel.operands[0].inner = input_class;
+    return kernel;
   });
   Arguments arguments;
   arguments.buffers = {source.internals().address(), out.internals().address()};

@@ -64,8 +64,14 @@ void run_across(Kernel& kernel, Loops& nest, const DeviceLimits& limits, bool is
 }
 
 /// How an operand moves along the innermost loop. What Order::turned finds row by row is turned,
-/// and what Order::across keeps lies across.
-StrideClass inner_class(const Kernel& kernel, std::size_t k, const Dims& strides, int inner) {
+/// as what lies along for Order::sequential, and what Order::across keeps lies across.
+StrideClass inner_class(const Kernel& kernel, std::size_t k, const Dims& strides, int inner,
+                        const DeviceLimits& limits) {
+  const bool lies_along =
+      strides[strides.size() - 1] == 1 && kernel.operands[k].role == Role::input;
+  if (kernel.order == Order::sequential && limits.rows_of_vectors > 0 && lies_along &&
+      inner + 1 < strides.size() && strides[inner] != 0)
+    return StrideClass::one;
   const bool moves_along_both = strides[inner] != 0 && strides[strides.size() - 1] != 0;
   const bool is_laid_out =
       kernel.order == Order::turned ||
@@ -91,7 +97,7 @@ void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides,
     const Role role = operands[k].role;
     if (role == Role::position) operands[k].inner = class_of(strides_of_k[inner]);
     if (role != Role::position && role != Role::scalar)
-      operands[k].inner = inner_class(out.kernel, k, strides_of_k, inner);
+      operands[k].inner = inner_class(out.kernel, k, strides_of_k, inner, limits);
     out.strides.insert(out.strides.end(), strides_of_k.begin(), strides_of_k.end());
     out.offsets.push_back(
         out.origins[k].kind == OperandOrigin::Kind::position ? out.origins[k].offset : 0);

@@ -53,6 +53,8 @@ int first_misfit(const Kernel& kernel, const Steps& steps, const Steps& reduced_
     if (operand.role == Role::scalar || fits(operand, steps[k])) continue;
     if (kernel.order == Order::turned && reduced_steps[k] != 0 && steps[k] != 0) continue;
     if (kernel.order == Order::across && operand.role == Role::scratch) continue;
+    const bool lies_along = reduced_steps[k] == unit_of(operand) && operand.role == Role::input;
+    if (kernel.order == Order::sequential && lies_along && steps[k] != 0) continue;
     // Per row, nothing moves along the reduced loop.
     if (kernel.order == Order::lanes && !is_used(kernel, k, Stage::Level::element)) continue;
     return static_cast<int>(k);

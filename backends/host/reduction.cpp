@@ -22,12 +22,14 @@
 #include "backends/host/reduction_tile.h"
 #include "backends/host/scratch.h"
 #include "backends/host/split.h"
+#include "backends/host/transpose.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace nitinol::host {
 namespace {
@@ -67,6 +69,7 @@ struct Shared {
   const int64_t* reduced_steps;  ///< from element to element of a row
   const int64_t* block_steps;    ///< from block to block of a row
   const int64_t* lane_steps;     ///< from element to element of a lane
+  bool has_turned;               ///< operands
   StageInfo* stages;
   Combiner* combiners;
 };
@@ -154,7 +157,14 @@ class Accumulator {
         stack_(shared, scratch, blocks),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
         positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())),
-        lanes_(scratch.take<Lanes>(shared.kernel.reductions.size())) {
+        lanes_(scratch.take<Lanes>(shared.kernel.reductions.size())),
+        turned_(scratch.take<char*>(shared.has_turned ? shared.domain.operands : 0)) {
+    for (std::size_t k = 0; shared.has_turned && k < shared.domain.operands; ++k) {
+      const bool is_one = is_turned(shared.kernel, shared.domain, k);
+      const auto points = static_cast<std::size_t>(shared.block_length * shared.width);
+      turned_[k] =
+          is_one ? scratch.take<char>(points * size_of(shared.kernel.operands[k].dtype)) : nullptr;
+    }
     for (std::size_t r = 0; shared.lanes > 0 && r < shared.kernel.reductions.size(); ++r) {
       if (!depends_on_order(shared.kernel.reductions[r])) continue;
       const auto bytes =
@@ -267,11 +277,13 @@ class Accumulator {
   };
 
   /// From element number `start` of the rows on.
-  void call(const StageInfo& stage, const Job& job, int64_t start, const Piece& piece) const {
+  void call(const StageInfo& stage, const Job& job, int64_t start, Piece piece) const {
     Pointers pointers;
     for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
       pointers[k] = job.pointers[k] + start * shared_.reduced_steps[k];
     }
+    TileSteps steps;
+    if (shared_.has_turned) piece = turned(piece, pointers, steps);
     const bool is_lanes = shared_.is_lanes;
     stage.code->function(stage.code->self, {.pointers = pointers.data(),
                                             .outer = is_lanes ? piece.rows : piece.reduced,
@@ -287,11 +299,30 @@ class Accumulator {
                                             .status = shared_.launch.status});
   }
 
+  /// The same points, some operands of which have been turned.
+  Piece turned(Piece piece, Pointers& pointers, TileSteps& steps) const {
+    for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
+      steps.reduced[k] = piece.reduced[k];
+      steps.rows[k] = piece.rows[k];
+      if (turned_[k] == nullptr) continue;
+      const std::size_t size = size_of(shared_.kernel.operands[k].dtype);
+      const char* const from = std::exchange(pointers[k], turned_[k]);
+      steps.rows[k] = static_cast<int64_t>(size);
+      steps.reduced[k] = piece.row_count * steps.rows[k];
+      transpose({from, piece.rows[k], turned_[k], steps.reduced[k], piece.length, piece.row_count},
+                size);
+    }
+    piece.reduced = steps.reduced.data();
+    piece.rows = steps.rows.data();
+    return piece;
+  }
+
   const Shared& shared_;
   Stack stack_;
   void** values_;
   int64_t** positions_;
   Lanes* lanes_;
+  char** turned_;  ///< by operand: where it is turned, or null
 };
 
 /// A scratch operand: in memory of its own, or in an output's.
@@ -534,8 +565,11 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
       .reduced_steps = steps.reduced.data(),
       .block_steps = steps.blocks.data(),
       .lane_steps = steps.lanes.data(),
+      .has_turned = false,
       .stages = nullptr,
       .combiners = nullptr};
+  for (std::size_t k = 0; k < domain.operands; ++k)
+    shared.has_turned |= is_turned(kernel, domain, k);
   find_reductions(kernel, code, scratch, shared);
 
   const int64_t points = std::max<int64_t>(domain.reduced_size * width, 1);

@@ -17,11 +17,29 @@ constexpr int64_t tile_rows_across = 128, fewest_rows_across = 64, tile_bytes_ac
 
 }  // namespace
 
+bool is_turned(const Kernel& kernel, const Domain& domain, std::size_t operand) {
+  const Operand& of = kernel.operands[operand];
+  if (kernel.order != Order::sequential || of.role != Role::input || of.inner != StrideClass::one)
+    return false;
+  return domain.steps[static_cast<std::size_t>(domain.rank - 1)][operand] !=
+         static_cast<int64_t>(size_of(of.dtype));
+}
+
 int64_t rows_of_tile(const Kernel& kernel, const Launch& launch, const Domain& domain) {
   const bool is_across = kernel.order == Order::across;
   const int64_t last =
       domain.rank == 0 ? 1 : domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
-  if (kernel.order == Order::sequential) return std::min(last, tile_rows);
+  if (kernel.order == Order::sequential) {
+    int64_t bytes = 0;  // of turned operands, for a row of the tile
+    for (std::size_t k = 0; k < domain.operands; ++k) {
+      if (is_turned(kernel, domain, k))
+        bytes += block_of(kernel) * static_cast<int64_t>(size_of(kernel.operands[k].dtype));
+    }
+    const int64_t fitting =
+        bytes == 0 ? tile_rows
+                   : std::clamp(tile_bytes_of_lanes / bytes, fewest_rows_across, tile_rows);
+    return std::min(last, fitting);
+  }
   if (domain.rank == 0 || (!is_across && domain.reduced_size > reduction_order::lanes_block))
     return 1;
   const auto passes = std::ranges::count(kernel.stages, Stage::Level::element, &Stage::level);

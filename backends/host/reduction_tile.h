@@ -5,6 +5,7 @@
 #include "core/kernel.h"
 #include "core/launch.h"
 
+#include <cstddef>
 #include <cstdint>
 
 namespace nitinol::host {
@@ -19,6 +20,10 @@ struct TileSteps {
   Steps rows, reduced, blocks, lanes;
   TileSteps() {}  // NOLINT: large, and filled by find_steps
 };
+/// Inputs of Order::sequential whose elements lie side by side along what is reduced, not from row
+/// to row: a block of them is turned before it is visited.
+[[nodiscard]] bool is_turned(const Kernel& kernel, const Domain& domain, std::size_t operand);
+
 void find_steps(const Kernel& kernel, const Domain& domain, int64_t width, int64_t block,
                 TileSteps& steps);
 

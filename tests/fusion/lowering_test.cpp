@@ -89,6 +89,10 @@ TEST_CASE("vectors run across rows that lie side by side", "[jit][lowering]") {
               "return s") == Order::lanes);
   CHECK(order("x: f32[16, 31] strides=[1, 16] = input; y = exp x; "
               "s = sum y axes=[1] keepdims=false; return s") == Order::turned);
+  // Rows that lie apart, whose elements lie side by side, are turned.
+  const std::string classes = last + "s = sum x axes=[1] keepdims=false; return s";
+  CHECK(kernel_of(classes, host).operands[0].inner == StrideClass::one);
+  CHECK(kernel_of(classes).operands[0].inner == StrideClass::any);
   // Where it came from is asked for; lanes of two lengths.
   CHECK(order("x: f32[64, 49] strides=[1, 64] = input; s = argmax x axes=[1] keepdims=false; "
               "return s") == Order::lanes);

@@ -68,9 +68,10 @@ void check_all_ways(Combine combine, DType in, DType out, std::vector<T> x, int6
           CHECK(same_bits(reduce<T, R>(kernel, x, {rows, n}, strides, kind, threads), expected));
         }
       }
-      if (by_rows || order != Order::lanes || is_arg(combine)) continue;
-      const Kernel across =
-          reduction(combine, in, out, Order::across, StrideClass::one, StrideClass::one);
+      // Vectors run across rows: of any length, or after they have been turned.
+      if (is_contiguous || (order == Order::lanes && is_arg(combine))) continue;
+      const Order other = order == Order::lanes ? Order::across : order;
+      const Kernel across = reduction(combine, in, out, other, StrideClass::one, StrideClass::one);
       for (const int threads : {1, 2, 3}) {
         for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
           CHECK(same_bits(reduce<T, R>(across, x, {rows, n}, strides, kind, threads), expected));

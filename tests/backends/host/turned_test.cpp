@@ -111,15 +111,19 @@ TEST_CASE("rows that lie side by side give the bits of others", "[host][across]"
 TEST_CASE("images whose channels lie last give the bits of others", "[host][across]") {
   manual_seed(6);
   const auto norm = [](const Tensor& x) -> Tensor {
-    return (x - mean(x, {2, 3}, keepdims)) * rsqrt(var(x, {2, 3}, keepdims) + 1e-5);
+    return (x - mean(x, {2, 3}, keepdims)) * rsqrt(var(x, {2, 3}, 0, keepdims) + 1e-5);
   };
   const auto pool = [](const Tensor& x) -> Tensor { return mean(relu(x), {2, 3}); };
   const auto channels = [](const Tensor& x) -> Tensor { return sum(x * x, {0, 2, 3}); };
+  const auto classes = [](const Tensor& x) -> Tensor { return softmax(x * 2, 1); };
+  const auto best = [](const Tensor& x) -> Tensor { return argmax(x, 1); };
+  const auto pixels = [](const Tensor& x) -> Tensor { return sum(x, 1) * max(abs(x), {1}); };
   for (const Shape& shape : {Shape{3, 40, 7, 9}, Shape{1, 16, 33, 32}, Shape{2, 130, 6, 6}}) {
     const Tensor x = randn(shape);
     const Tensor y = permute(copy(permute(x, {0, 2, 3, 1})), {0, 3, 1, 2});
     CAPTURE(shape);
-    for (const OneTensor& f : {OneTensor(norm), OneTensor(pool), OneTensor(channels)}) {
+    for (const OneTensor& f : {OneTensor(norm), OneTensor(pool), OneTensor(channels),
+                               OneTensor(classes), OneTensor(best), OneTensor(pixels)}) {
       CHECK(same_bits(f(y), f(x)));
       CHECK(same_bits(settle(compile(f), y), f(x)));
     }
