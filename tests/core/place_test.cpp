@@ -53,7 +53,7 @@ Error misfit() {
 
 // A walk over the stack that would be the same as one of the latest is not made again.
 TEST_CASE("places of calls are the same where all calls are, and only there", "[core][place]") {
-  std::vector<CallSite> first;
+  std::vector<CallSite> first, first_deep;
   for (int round = 0; round < 3; ++round) {
     std::vector<CallSite> sites;
     for (int call = 0; call < 3; ++call) sites.push_back(site());
@@ -64,10 +64,11 @@ TEST_CASE("places of calls are the same where all calls are, and only there", "[
     sites.push_back(site_through(1));
     sites.push_back([] { return site(); }());
     std::thread([&] { sites.push_back(site()); }).join();
-    for (int functions = 2; functions < 42; ++functions)  // more than are remembered
-      sites.push_back(site_through(functions));
-    if (round == 0) first = sites;
+    std::vector<CallSite> deep;  // more than are remembered
+    for (int functions = 2; functions < 42; ++functions) deep.push_back(site_through(functions));
+    if (round == 0) first = sites, first_deep = deep;
     CHECK(sites == first);
+    CHECK(deep == first_deep);
     CHECK(sites[0] == sites[1]);
     CHECK(sites[0] == sites[2]);
     for (std::size_t i = 2; i < sites.size(); ++i) {
