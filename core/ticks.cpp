@@ -4,9 +4,6 @@
 #include <cmath>
 #include <fstream>
 #include <string>
-#if defined(__x86_64__)
-#  include <x86intrin.h>
-#endif
 
 namespace nitinol {
 namespace {
@@ -50,9 +47,12 @@ const Moment& first_moment() noexcept {
 
 }  // namespace
 
-int64_t ticks() noexcept {
+constinit std::atomic<bool> ticks_are_counted = false;
+
+int64_t ticks_otherwise() noexcept {
 #if defined(__x86_64__)
   static const bool counts_time = has_counter();
+  ticks_are_counted.store(counts_time, std::memory_order_relaxed);
   if (counts_time) return static_cast<int64_t>(__rdtsc());
 #endif
   return steady_ns();
