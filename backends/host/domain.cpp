@@ -135,12 +135,6 @@ void check_innermost(const Kernel& kernel, const Domain& domain) {
 
 }  // namespace
 
-int64_t Domain::count(int first, int last) const {
-  int64_t product = 1;
-  for (int i = first; i < last; ++i) product *= sizes[static_cast<std::size_t>(i)];
-  return product;
-}
-
 void make_domain(const Kernel& kernel, const Launch& launch, Domain& domain) {
   check_sizes(kernel, launch);
   const std::size_t loops = launch.sizes.size();

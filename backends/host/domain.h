@@ -36,7 +36,11 @@ struct Domain {
 
   Domain() {}  // NOLINT: large, and filled by domain_of
   /// Product of the sizes of loops [first, last).
-  [[nodiscard]] int64_t count(int first, int last) const;
+  [[nodiscard]] int64_t count(int first, int last) const {
+    int64_t product = 1;
+    for (int i = first; i < last; ++i) product *= sizes[static_cast<std::size_t>(i)];
+    return product;
+  }
 };
 
 /// Fills `domain` with the loops of a launch of `kernel`. Throws Error(internal) if the operands

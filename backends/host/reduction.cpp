@@ -22,7 +22,6 @@
 #include "backends/host/reduction_tile.h"
 #include "backends/host/scratch.h"
 #include "backends/host/split.h"
-#include "backends/host/transpose.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 
@@ -156,22 +155,11 @@ class Accumulator {
       : shared_(shared),
         stack_(shared, scratch, blocks),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
-        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())),
-        lanes_(scratch.take<Lanes>(shared.kernel.reductions.size())),
-        turned_(scratch.take<char*>(shared.has_turned ? shared.domain.operands : 0)) {
-    for (std::size_t k = 0; shared.has_turned && k < shared.domain.operands; ++k) {
-      const bool is_one = is_turned(shared.kernel, shared.domain, k);
-      const auto points = static_cast<std::size_t>(shared.block_length * shared.width);
-      turned_[k] =
-          is_one ? scratch.take<char>(points * size_of(shared.kernel.operands[k].dtype)) : nullptr;
-    }
-    for (std::size_t r = 0; shared.lanes > 0 && r < shared.kernel.reductions.size(); ++r) {
-      if (!depends_on_order(shared.kernel.reductions[r])) continue;
-      const auto bytes =
-          static_cast<std::size_t>(shared.lanes * shared.width) * shared.combiners[r].value_bytes;
-      lanes_[r] = {scratch.take<char>(bytes), scratch.take<char>(bytes),
-                   accumulate_of(shared.kernel.reductions[r], current_isa())};
-    }
+        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
+    if (shared.has_turned)
+      turned_ =
+          take_turned(shared.kernel, shared.domain, shared.block_length * shared.width, scratch);
+    if (shared.lanes > 0) take_lanes(scratch);
   }
 
   /// Blocks [first, last) of a stage; their joined results are then in results(r).
@@ -181,7 +169,7 @@ class Accumulator {
     for (int64_t block = first; block < last;) {
       const int64_t count = stage.takes_blocks ? blocks_at_once(whole - block) : 1;
       start_rows(stage, job.rows);
-      if (stage.has_lanes)
+      if (stage.has_lanes) [[unlikely]]
         visit_lanes(stage, job, block);
       else
         visit(stage, job, block, count);
@@ -194,6 +182,17 @@ class Accumulator {
   [[nodiscard]] Stack& stack() { return stack_; }
 
  private:
+  void take_lanes(Scratch& scratch) {
+    lanes_ = scratch.take<Lanes>(shared_.kernel.reductions.size());
+    const auto values = static_cast<std::size_t>(shared_.lanes * shared_.width);
+    for (std::size_t r = 0; r < shared_.kernel.reductions.size(); ++r) {
+      if (!depends_on_order(shared_.kernel.reductions[r])) continue;
+      const std::size_t bytes = values * shared_.combiners[r].value_bytes;
+      lanes_[r] = {scratch.take<char>(bytes), scratch.take<char>(bytes),
+                   accumulate_of(shared_.kernel.reductions[r], current_isa())};
+    }
+  }
+
   /// A power of two, of those that are left: a run of them starts at a multiple of its length.
   static int64_t blocks_at_once(int64_t left) {
     const auto whole = static_cast<uint64_t>(std::max<int64_t>(left, 1));
@@ -270,20 +269,27 @@ class Accumulator {
     }
   }
 
-  /// Points that one call visits.
-  struct Piece {
-    const int64_t *reduced, *rows;  ///< steps
-    int64_t length, row_count;
-  };
-
   /// From element number `start` of the rows on.
-  void call(const StageInfo& stage, const Job& job, int64_t start, Piece piece) const {
+  [[gnu::always_inline]] void call(const StageInfo& stage, const Job& job, int64_t start,
+                                   const Piece& piece) const {
     Pointers pointers;
     for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
       pointers[k] = job.pointers[k] + start * shared_.reduced_steps[k];
     }
+    if (shared_.has_turned) [[unlikely]]
+      return call_turned(stage, job, start, piece, pointers);
+    call_at(stage, job, start, piece, pointers);
+  }
+
+  [[gnu::noinline]] void call_turned(const StageInfo& stage, const Job& job, int64_t start,
+                                     const Piece& piece, Pointers& pointers) const {
     TileSteps steps;
-    if (shared_.has_turned) piece = turned(piece, pointers, steps);
+    call_at(stage, job, start,
+            turned(shared_.kernel, shared_.domain, piece, turned_, pointers, steps), pointers);
+  }
+
+  [[gnu::always_inline]] void call_at(const StageInfo& stage, const Job& job, int64_t start,
+                                      const Piece& piece, const Pointers& pointers) const {
     const bool is_lanes = shared_.is_lanes;
     stage.code->function(stage.code->self, {.pointers = pointers.data(),
                                             .outer = is_lanes ? piece.rows : piece.reduced,
@@ -299,30 +305,12 @@ class Accumulator {
                                             .status = shared_.launch.status});
   }
 
-  /// The same points, some operands of which have been turned.
-  Piece turned(Piece piece, Pointers& pointers, TileSteps& steps) const {
-    for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
-      steps.reduced[k] = piece.reduced[k];
-      steps.rows[k] = piece.rows[k];
-      if (turned_[k] == nullptr) continue;
-      const std::size_t size = size_of(shared_.kernel.operands[k].dtype);
-      const char* const from = std::exchange(pointers[k], turned_[k]);
-      steps.rows[k] = static_cast<int64_t>(size);
-      steps.reduced[k] = piece.row_count * steps.rows[k];
-      transpose({from, piece.rows[k], turned_[k], steps.reduced[k], piece.length, piece.row_count},
-                size);
-    }
-    piece.reduced = steps.reduced.data();
-    piece.rows = steps.rows.data();
-    return piece;
-  }
-
   const Shared& shared_;
   Stack stack_;
   void** values_;
   int64_t** positions_;
-  Lanes* lanes_;
-  char** turned_;  ///< by operand: where it is turned, or null
+  Lanes* lanes_ = nullptr;
+  char** turned_ = nullptr;  ///< by operand: where it is turned, or null
 };
 
 /// A scratch operand: in memory of its own, or in an output's.
@@ -546,30 +534,35 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
   const int64_t tiles = (last + width - 1) / width;
   const int64_t blocks = (domain.reduced_size + block - 1) / block;
   const bool has_blocks = is_lanes && blocks > 1;
+  Steps block_steps;
+  for (std::size_t k = 0; has_blocks && k < domain.operands; ++k) {
+    block_steps[k] = domain.reduced_steps[k] * block;
+  }
+  const bool is_across = kernel.order == Order::across;
+  const int lanes = is_across ? lanes_in_common(kernel.reductions).value_or(0) : 0;
   TileSteps steps;
-  find_steps(kernel, domain, width, block, steps);
+  if (is_across) find_steps(kernel, domain, width, lanes, steps);
   Scratch scratch;
-  Shared shared = {
-      .kernel = kernel,
-      .launch = launch,
-      .domain = domain,
-      .is_lanes = is_lanes,
-      .lanes = kernel.order == Order::across ? lanes_in_common(kernel.reductions).value_or(0) : 0,
-      .block_length = block,
-      .blocks = blocks,
-      .width = width,
-      .slots = has_blocks ? std::min(blocks, most_blocks_at_once) : width,
-      .tiles = tiles,
-      .jobs = domain.count(0, std::max(domain.rank - 1, 0)) * tiles,
-      .row_steps = steps.rows.data(),
-      .reduced_steps = steps.reduced.data(),
-      .block_steps = steps.blocks.data(),
-      .lane_steps = steps.lanes.data(),
-      .has_turned = false,
-      .stages = nullptr,
-      .combiners = nullptr};
-  for (std::size_t k = 0; k < domain.operands; ++k)
-    shared.has_turned |= is_turned(kernel, domain, k);
+  Shared shared = {.kernel = kernel,
+                   .launch = launch,
+                   .domain = domain,
+                   .is_lanes = is_lanes,
+                   .lanes = lanes,
+                   .block_length = block,
+                   .blocks = blocks,
+                   .width = width,
+                   .slots = has_blocks ? std::min(blocks, most_blocks_at_once) : width,
+                   .tiles = tiles,
+                   .jobs = domain.count(0, std::max(domain.rank - 1, 0)) * tiles,
+                   .row_steps = is_across          ? steps.rows.data()
+                                : domain.rank == 0 ? domain.reduced_steps.data()
+                                                   : domain.steps[last_loop].data(),
+                   .reduced_steps = is_across ? steps.reduced.data() : domain.reduced_steps.data(),
+                   .block_steps = block_steps.data(),
+                   .lane_steps = steps.lanes.data(),
+                   .has_turned = kernel.order == Order::sequential && has_turned(kernel, domain),
+                   .stages = nullptr,
+                   .combiners = nullptr};
   find_reductions(kernel, code, scratch, shared);
 
   const int64_t points = std::max<int64_t>(domain.reduced_size * width, 1);

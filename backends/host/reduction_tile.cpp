@@ -1,9 +1,11 @@
 #include "backends/host/reduction_tile.h"
 
 #include "backends/host/loop_nest.h"
+#include "backends/host/transpose.h"
 #include "core/reduction.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace nitinol::host {
 namespace {
@@ -25,23 +27,66 @@ bool is_turned(const Kernel& kernel, const Domain& domain, std::size_t operand) 
          static_cast<int64_t>(size_of(of.dtype));
 }
 
-int64_t rows_of_tile(const Kernel& kernel, const Launch& launch, const Domain& domain) {
-  const bool is_across = kernel.order == Order::across;
-  const int64_t last =
-      domain.rank == 0 ? 1 : domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
-  if (kernel.order == Order::sequential) {
-    int64_t bytes = 0;  // of turned operands, for a row of the tile
-    for (std::size_t k = 0; k < domain.operands; ++k) {
-      if (is_turned(kernel, domain, k))
-        bytes += block_of(kernel) * static_cast<int64_t>(size_of(kernel.operands[k].dtype));
-    }
-    const int64_t fitting =
-        bytes == 0 ? tile_rows
-                   : std::clamp(tile_bytes_of_lanes / bytes, fewest_rows_across, tile_rows);
-    return std::min(last, fitting);
+bool has_turned(const Kernel& kernel, const Domain& domain) {
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    if (is_turned(kernel, domain, k)) return true;
   }
-  if (domain.rank == 0 || (!is_across && domain.reduced_size > reduction_order::lanes_block))
-    return 1;
+  return false;
+}
+
+char** take_turned(const Kernel& kernel, const Domain& domain, int64_t points, Scratch& scratch) {
+  char** const memory = scratch.take<char*>(domain.operands);
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    const std::size_t bytes = static_cast<std::size_t>(points) * size_of(kernel.operands[k].dtype);
+    memory[k] = is_turned(kernel, domain, k) ? scratch.take<char>(bytes) : nullptr;
+  }
+  return memory;
+}
+
+Piece turned(const Kernel& kernel, const Domain& domain, const Piece& piece, char* const* memory,
+             Pointers& pointers, TileSteps& steps) {
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    steps.reduced[k] = piece.reduced[k];
+    steps.rows[k] = piece.rows[k];
+    if (memory[k] == nullptr) continue;
+    const std::size_t size = size_of(kernel.operands[k].dtype);
+    steps.rows[k] = static_cast<int64_t>(size);
+    steps.reduced[k] = piece.row_count * steps.rows[k];
+    transpose({.from = std::exchange(pointers[k], memory[k]),
+               .from_step = piece.rows[k],
+               .to = memory[k],
+               .to_step = steps.reduced[k],
+               .rows = piece.length,
+               .columns = piece.row_count},
+              size);
+  }
+  return {.reduced = steps.reduced.data(),
+          .rows = steps.rows.data(),
+          .length = piece.length,
+          .row_count = piece.row_count};
+}
+
+namespace {
+
+/// Rows of a tile of Order::sequential: turned operands take no more than the nearest cache.
+int64_t rows_in_order(const Kernel& kernel, const Domain& domain) {
+  int64_t bytes = 0;  // of a row
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    if (is_turned(kernel, domain, k))
+      bytes += block_of(kernel) * static_cast<int64_t>(size_of(kernel.operands[k].dtype));
+  }
+  return bytes == 0 ? tile_rows
+                    : std::clamp(tile_bytes_of_lanes / bytes, fewest_rows_across, tile_rows);
+}
+
+}  // namespace
+
+int64_t rows_of_tile(const Kernel& kernel, const Launch& launch, const Domain& domain) {
+  if (domain.rank == 0) return 1;
+  const int64_t last = domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
+  if (kernel.order == Order::sequential) return std::min(last, rows_in_order(kernel, domain));
+  const bool is_across = kernel.order == Order::across;
+  if (!is_across && domain.reduced_size > reduction_order::lanes_block) return 1;
   const auto passes = std::ranges::count(kernel.stages, Stage::Level::element, &Stage::level);
   const Steps& row_steps = domain.steps[static_cast<std::size_t>(domain.rank - 1)];
   int64_t bytes = 1, common_bytes = 0;  // that are read again: of a row, and of all rows of a tile
@@ -50,36 +95,34 @@ int64_t rows_of_tile(const Kernel& kernel, const Launch& launch, const Domain& d
     (row_steps[k] == 0 ? common_bytes : bytes) +=
         static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
   }
-  const int64_t tile_bytes = is_across ? tile_bytes_across : tile_bytes_of_lanes;
   const int64_t fewest = is_across ? fewest_rows_across : 1;
-  const int64_t most = is_across ? tile_rows_across : tile_rows_of_lanes;
-  const int64_t fitting = std::clamp((tile_bytes - common_bytes) / bytes, fewest, most);
+  const int64_t fitting =
+      std::clamp(((is_across ? tile_bytes_across : tile_bytes_of_lanes) - common_bytes) / bytes,
+                 fewest, is_across ? tile_rows_across : tile_rows_of_lanes);
+  if (launch.threads == 1) return std::min(fitting, last);
   const int64_t rows = domain.count(0, domain.rank);
-  const bool is_shared = launch.threads > 1 && rows * domain.reduced_size >= 2 * grain_of(kernel);
-  const int64_t fair = std::max(rows / (4 * int64_t{launch.threads}), fewest);
-  return std::min({fitting, is_shared ? fair : rows, last});
+  if (rows * domain.reduced_size < 2 * grain_of(kernel)) return std::min(fitting, last);
+  return std::min({fitting, std::max(rows / (4 * int64_t{launch.threads}), fewest), last});
 }
 
-void find_steps(const Kernel& kernel, const Domain& domain, int64_t width, int64_t block,
+void find_steps(const Kernel& kernel, const Domain& domain, int64_t width, int64_t lanes,
                 TileSteps& steps) {
-  const int lanes = lanes_in_common(kernel.reductions).value_or(0);
-  const Steps& rows = domain.rank == 0 ? domain.reduced_steps
-                                       : domain.steps[static_cast<std::size_t>(domain.rank - 1)];
-  for (std::size_t i = 0; i < 2 * domain.operands; ++i) {
-    // What is kept across lies as a tile's rows are visited; and so it can lie in an output.
-    const std::size_t k = i % domain.operands;
+  const auto last_loop = static_cast<std::size_t>(domain.rank - 1);
+  const auto is_kept = [&](std::size_t k) { return kernel.operands[k].role == Role::scratch; };
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    if (is_kept(k)) continue;
+    steps.rows[k] = domain.steps[last_loop][k];
+    steps.reduced[k] = domain.reduced_steps[k];
+  }
+  for (std::size_t k = 0; k < domain.operands; ++k) {
+    if (!is_kept(k)) continue;
     const Operand& operand = kernel.operands[k];
-    const bool is_kept = kernel.order == Order::across && operand.role == Role::scratch;
-    if (is_kept != (i >= domain.operands)) continue;
     const auto size = static_cast<int64_t>(size_of(operand.dtype));
     const auto alias = static_cast<std::size_t>(operand.alias);
-    steps.rows[k] = !is_kept ? rows[k] : operand.alias < 0 ? size : steps.rows[alias];
-    steps.reduced[k] = !is_kept            ? domain.reduced_steps[k]
-                       : operand.alias < 0 ? size * width
-                                           : steps.reduced[alias];
-    steps.blocks[k] = steps.reduced[k] * block;
-    steps.lanes[k] = steps.reduced[k] * lanes;
+    steps.rows[k] = operand.alias < 0 ? size : steps.rows[alias];
+    steps.reduced[k] = operand.alias < 0 ? size * width : steps.reduced[alias];
   }
+  for (std::size_t k = 0; k < domain.operands; ++k) steps.lanes[k] = steps.reduced[k] * lanes;
 }
 
 }  // namespace nitinol::host
