@@ -140,6 +140,7 @@ void time_rows(Timer& timer) {
   nitinol::bench::power_rows(timer);
   nitinol::bench::reduction_rows(timer);
   nitinol::bench::axis_rows(timer);
+  nitinol::bench::image_rows(timer);
   nitinol::bench::short_rows(timer);
   nitinol::bench::scan_rows(timer);
   nitinol::bench::lookup_rows(timer);
