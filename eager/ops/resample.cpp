@@ -231,15 +231,43 @@ Tensor reflected(const Tensor& x, double low, double high) {
 }
 
 /// Where among `size` elements a number between -1 and 1 is.
-Tensor unnormalised(const Tensor& at, int64_t size, const GridSampleOptions& options) {
+Tensor unnormalised(const Tensor& at, int64_t size, bool aligns_corners) {
   const auto count = static_cast<double>(size);
-  const bool aligns = options.aligns_corners;
-  const Tensor place = aligns ? (at + 1.0) * ((count - 1) / 2) : ((at + 1.0) * count - 1.0) * 0.5;
+  return aligns_corners ? (at + 1.0) * ((count - 1) / 2) : ((at + 1.0) * count - 1.0) * 0.5;
+}
+
+/// What stands there of `size` elements, if the place may be beyond them.
+Tensor within(const Tensor& place, int64_t size, const GridSampleOptions& options) {
+  const auto count = static_cast<double>(size);
   if (options.border == Border::zeros) return place;
   if (options.border == Border::edge) return clamp(place, 0.0, count - 1);
   const Tensor inside =
-      aligns ? reflected(place, 0, count - 1) : reflected(place, -0.5, count - 0.5);
+      options.aligns_corners ? reflected(place, 0, count - 1) : reflected(place, -0.5, count - 0.5);
   return clamp(inside, 0.0, count - 1);
+}
+
+/// An element beside a place, and its share of what is there.
+struct Tap {
+  Tensor at, share;
+};
+/// The elements of `size` that a place is between; of a cubic each may lie beyond the ends by
+/// itself.
+std::vector<Tap> taps_of(const Tensor& normalised, int64_t size, const GridSampleOptions& options) {
+  const Tensor place = unnormalised(normalised, size, options.aligns_corners);
+  if (options.mode == Interpolation::nearest)
+    return {{round(within(place, size, options)), ones({})}};
+  if (options.mode == Interpolation::linear) {
+    const Tensor found = within(place, size, options);
+    const Tensor first = floor(found), rest = found - first;
+    return {{first, 1 - rest}, {first + 1.0, rest}};
+  }
+  const Tensor first = floor(place);
+  std::vector<Tap> taps;
+  for (const double step : {-1.0, 0.0, 1.0, 2.0}) {
+    const Tensor at = first + step;
+    taps.push_back({within(at, size, options), cubic_weight(abs(place - at))});
+  }
+  return taps;
 }
 
 }  // namespace
@@ -252,12 +280,11 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
     throw_shape("grid_sample", fmt::format("x is {} and the grid {}", describe(x), describe(grid)),
                 "images [n, c, h, w] with elements and a grid [n, oh, ow, 2]", grid);
   }
-  const bool is_nearest = options.mode == Interpolation::nearest;
-  if (!is_nearest && options.mode != Interpolation::linear) {
+  if (options.mode == Interpolation::area) {
     throw Error(ErrorKind::value, {.where = "grid_sample",
                                    .what = "the mode",
-                                   .expected = "nearest or linear",
-                                   .got = "cubic or area",
+                                   .expected = "nearest, linear or cubic",
+                                   .got = "area",
                                    .fix = {}});
   }
   const int64_t batch = x.shape()[0];
@@ -267,8 +294,8 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   const int64_t rows = grid.shape()[1];
   const int64_t columns = grid.shape()[2];
   const Tensor given = widened(grid);
-  const Tensor across = unnormalised(slice(given, 3, {0, 1}), width, options);
-  const Tensor down = unnormalised(slice(given, 3, {1, 2}), height, options);
+  const std::vector<Tap> across = taps_of(slice(given, 3, {0, 1}), width, options);
+  const std::vector<Tap> down = taps_of(slice(given, 3, {1, 2}), height, options);
   const Tensor pixels = reshape(widened(x), {batch, channels, height * width});
   /// The pixels at whole rows and columns, 0 outside.
   const auto at = [&](const Tensor& row, const Tensor& column) {
@@ -281,18 +308,14 @@ Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridSampleOptions&
   const auto flat = [&](const Tensor& share) {
     return cast(reshape(share, {batch, 1, rows * columns}), pixels.dtype());
   };
+  if (options.mode == Interpolation::nearest)
+    return cast(reshape(at(down[0].at, across[0].at), {batch, channels, rows, columns}), x.dtype());
   Tensor sum;
-  if (is_nearest) {
-    sum = at(round(down), round(across));
-  } else {
-    const Tensor top = floor(down);
-    const Tensor left = floor(across);
-    const Tensor below = down - top;
-    const Tensor beside = across - left;
-    sum = at(top, left) * flat((1 - below) * (1 - beside)) +
-          at(top, left + 1.0) * flat((1 - below) * beside) +
-          at(top + 1.0, left) * flat(below * (1 - beside)) +
-          at(top + 1.0, left + 1.0) * flat(below * beside);
+  for (const Tap& row : down) {
+    for (const Tap& column : across) {
+      const Tensor part = at(row.at, column.at) * flat(row.share * column.share);
+      sum = sum.is_defined() ? sum + part : part;
+    }
   }
   return cast(reshape(sum, {batch, channels, rows, columns}), x.dtype());
 }

@@ -51,7 +51,7 @@ enum class Border : uint8_t {
   reflection,  ///< mirrored at the ends
 };
 struct GridSampleOptions {
-  Interpolation mode = Interpolation::linear;  ///< or nearest
+  Interpolation mode = Interpolation::linear;  ///< or nearest, or cubic
   Border border = Border::zeros;
   /// -1 and 1 are the middles of the first and last elements, else the ends of the axis.
   bool aligns_corners = false;

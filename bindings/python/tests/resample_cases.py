@@ -134,7 +134,9 @@ def np_grid_sample(
     x: Any, grid: Any, mode: str = "linear", border: str = "zeros", aligns_corners: bool = False
 ) -> Any:
     def place(at: Any, n: int) -> Any:
-        found = (at + 1) / 2 * (n - 1) if aligns_corners else ((at + 1) * n - 1) / 2
+        return (at + 1) / 2 * (n - 1) if aligns_corners else ((at + 1) * n - 1) / 2
+
+    def within(found: Any, n: int) -> Any:
         if border == "zeros":
             return found
         if border == "reflection":
@@ -144,11 +146,24 @@ def np_grid_sample(
                 found = np.where(found > high, 2 * high - found, found)
         return np.clip(found, 0, n - 1)
 
-    columns, rows = place(grid[..., 0], x.shape[3]), place(grid[..., 1], x.shape[2])
-    if mode == "nearest":
-        columns, rows = np.round(columns), np.round(rows)
-    of_rows = np.maximum(0, 1 - np.abs(rows[..., None] - np.arange(x.shape[2])))
-    of_columns = np.maximum(0, 1 - np.abs(columns[..., None] - np.arange(x.shape[3])))
+    def shares(at: Any, n: int) -> Any:
+        """Of each of n elements in what is found at a place."""
+        there = place(at, n)
+        if mode != "cubic":
+            there = within(there, n)
+            there = np.round(there) if mode == "nearest" else there
+            return np.maximum(0, 1 - np.abs(there[..., None] - np.arange(n)))
+        sums = np.zeros((*at.shape, n))
+        for step in (-1, 0, 1, 2):
+            tap = np.floor(there) + step
+            d = np.abs(there - tap)
+            weight = np.where(
+                d <= 1, (1.25 * d - 2.25) * d * d + 1, -0.75 * (((d - 5) * d + 8) * d - 4)
+            )
+            sums += weight[..., None] * (np.round(within(tap, n))[..., None] == np.arange(n))
+        return sums
+
+    of_columns, of_rows = shares(grid[..., 0], x.shape[3]), shares(grid[..., 1], x.shape[2])
     return np.einsum("nchw,nijh,nijw->ncij", x, of_rows, of_columns)
 
 
@@ -253,7 +268,7 @@ def torch_interpolate(
 def torch_grid_sample(
     x: Any, grid: Any, mode: str = "linear", border: str = "zeros", aligns_corners: bool = False
 ) -> Any:
-    words = {"linear": "bilinear", "edge": "border"}
+    words = {"linear": "bilinear", "cubic": "bicubic", "edge": "border"}
     return F.grid_sample(
         x, grid, words.get(mode, mode), words.get(border, border), align_corners=aligns_corners
     )
@@ -323,7 +338,10 @@ RESAMPLE_CASES = [
     Case("grid_sample", [one(IMAGES, between(-0.9, 0.9, 2, 3, 2, 2)), one(IMAGES, between(-1.5, 1.5, 2, 3, 2, 2), aligns_corners=True),
                          one(IMAGES, between(-2, 2, 2, 4, 2, 2), border="edge"),
                          one(IMAGES, between(-2, 2, 2, 4, 2, 2), border="reflection"),
-                         one(IMAGES, between(-2, 2, 2, 4, 2, 2), border="reflection", aligns_corners=True)],
+                         one(IMAGES, between(-2, 2, 2, 4, 2, 2), border="reflection", aligns_corners=True),
+                         one(IMAGES, between(-1.5, 1.5, 2, 3, 2, 2), mode="cubic"),
+                         one(IMAGES, between(-1.5, 1.5, 2, 3, 2, 2), mode="cubic", border="edge", aligns_corners=True),
+                         one(IMAGES, between(-1.5, 1.5, 2, 3, 2, 2), mode="cubic", border="reflection")],
          np_grid_sample, with_torch(torch_grid_sample), dtypes=("float32", "float64"), scale=200),
     Case("unfold", [one(IMAGES, 2), one(IMAGES, (3, 2), stride=(2, 1), padding=(1, 2), dilation=(1, 2))], np_unfold,
          with_torch(lambda x, kernel, **given: F.unfold(x, kernel, **given)), has_gradient=True),

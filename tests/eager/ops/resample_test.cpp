@@ -172,6 +172,37 @@ TEST_CASE("grid_sample looks where the grid says", "[resample]") {
                                     grid * 0.37 + 0.011));
     }
   }
+  // A cubic is of four elements along each axis, each of which may lie beyond the ends.
+  const auto weight = [](double d) {
+    d = std::abs(d);
+    if (d <= 1) return (1.25 * d - 2.25) * d * d + 1;
+    return d < 2 ? -0.75 * (((d - 5) * d + 8) * d - 4) : 0.0;
+  };
+  for (const Border border : {Border::zeros, Border::edge, Border::reflection}) {
+    std::vector<double> cubic;
+    for (std::size_t p = 0; p < 5; ++p) {
+      const double column = ((points[2 * p] + 1) * 4 - 1) / 2;
+      const double row = ((points[2 * p + 1] + 1) * 3 - 1) / 2;
+      double sum = 0;
+      for (int i = -4; i < 8; ++i) {
+        for (int j = -4; j < 8; ++j) {
+          const auto within = [&](int at, int size) {
+            if (border == Border::reflection)
+              return std::clamp(static_cast<int>(mirror(at, -0.5, size - 0.5)), 0, size - 1);
+            return border == Border::edge ? std::clamp(at, 0, size - 1) : at;
+          };
+          const int r = within(i, 3), c = within(j, 4);
+          if (r < 0 || r > 2 || c < 0 || c > 3) continue;
+          sum += weight(row - i) * weight(column - j) * in[static_cast<std::size_t>(r * 4 + c)];
+        }
+      }
+      cubic.push_back(sum);
+    }
+    const GridSampleOptions options = {.mode = Interpolation::cubic, .border = border};
+    check_resampling([&](const Tensor& of) { return grid_sample(of, grid, options); }, x, cubic);
+    CHECK_NOTHROW(check_gradients([&](const Tensor& of) { return grid_sample(x, of, options); },
+                                  grid * 0.37 + 0.011));
+  }
   const Tensor whole = reshape(tensor({-1.0, -1.0, 1.0, 1.0}), {1, 1, 2, 2});
   CHECK(grid_sample(x, whole, {.mode = Interpolation::nearest, .aligns_corners = true})
             .to_vector<double>() == std::vector<double>{in[0], in[11]});
@@ -206,8 +237,8 @@ TEST_CASE("resampling refuses what does not fit", "[resample]") {
   CHECK_THROWS_WITH(pixel_shuffle(x, 2), Catch::Contains("factor"));
   CHECK_THROWS_WITH(pixel_unshuffle(x, 3), Catch::Contains("divides"));
   CHECK_THROWS_WITH(grid_sample(x, ones({1, 2, 2, 3})), Catch::Contains("a grid [n, oh, ow, 2]"));
-  CHECK_THROWS_WITH(grid_sample(x, ones({1, 2, 2, 2}), {.mode = Interpolation::cubic}),
-                    Catch::Contains("nearest or linear"));
+  CHECK_THROWS_WITH(grid_sample(x, ones({1, 2, 2, 2}), {.mode = Interpolation::area}),
+                    Catch::Contains("nearest, linear or cubic"));
   CHECK_THROWS_WITH(unfold(x, 5), Catch::Contains("a window that fits"));
   CHECK_THROWS_WITH(fold(ones({1, 8, 3}), 3, 2), Catch::Contains("[n, c * 4, 4]"));
 }
