@@ -184,8 +184,8 @@ TEST_CASE("grid_sample looks where the grid says", "[resample]") {
       const double column = ((points[2 * p] + 1) * 4 - 1) / 2;
       const double row = ((points[2 * p + 1] + 1) * 3 - 1) / 2;
       double sum = 0;
-      for (int i = -4; i < 8; ++i) {
-        for (int j = -4; j < 8; ++j) {
+      for (int i = -8; i < 12; ++i) {
+        for (int j = -8; j < 12; ++j) {
           const auto within = [&](int at, int size) {
             if (border == Border::reflection)
               return std::clamp(static_cast<int>(mirror(at, -0.5, size - 0.5)), 0, size - 1);
