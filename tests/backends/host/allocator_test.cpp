@@ -57,6 +57,21 @@ TEST_CASE("a steady state asks the system for nothing", "[allocator]") {
   }
 }
 
+TEST_CASE("what is counted without a lock is what is counted with one", "[allocator]") {
+  const auto check = [] {
+    const MemoryStatistics all = host::memory_statistics(), some = host::memory_counts();
+    CHECK(some.in_use == all.in_use);
+    CHECK(some.allocations == all.allocations);
+  };
+  const StorageHandle here = take(100'000);
+  check();
+  std::thread([&] {
+    const StorageHandle there = take(200'000);
+    check();
+  }).join();
+  check();
+}
+
 TEST_CASE("blocks go around between threads", "[allocator]") {
   const auto relay = [] {
     std::vector<StorageHandle> blocks;
