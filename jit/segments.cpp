@@ -69,7 +69,7 @@ std::shared_ptr<tracer::Segments> Dispatcher::segments_for(int threads, ResultCh
   const std::lock_guard lock(mutex_);
   for (std::shared_ptr<tracer::Segments>& segments : segments_) {
     if (segments->threads() != threads || segments->result_check() != check) continue;
-    if (segments->is_full()) segments = std::make_shared<tracer::Segments>(threads, check);
+    if (segments->is_outlived()) segments = std::make_shared<tracer::Segments>(segments.get());
     return segments;
   }
   return segments_.emplace_back(std::make_shared<tracer::Segments>(threads, check));

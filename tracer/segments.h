@@ -15,6 +15,7 @@
 
 #include <boost/container/small_vector.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -159,14 +160,23 @@ class Segments {
   /// For calls on so many threads, whose results are looked through for this.
   explicit Segments(int threads, ResultCheck check = ResultCheck::none)
       : threads_(threads), result_check_(check) {}
+  /// In place of one that is outlived. It is kept for twice as many calls: a function that does
+  /// more than is ever noted does not note and compile all the time.
+  explicit Segments(const Segments* outlived)
+      : threads_(outlived->threads_),
+        result_check_(outlived->result_check_),
+        most_misses_(std::min(2 * outlived->most_misses_, 1 << 20)) {}
   Segments(const Segments&) = delete;
   Segments& operator=(const Segments&) = delete;
 
   [[nodiscard]] int threads() const { return threads_; }
   [[nodiscard]] ResultCheck result_check() const { return result_check_; }
   [[nodiscard]] Step& root() { return root_; }
-  /// Whether nothing is added any more; the next call is given another one.
-  [[nodiscard]] bool is_full() const { return is_full_.load(std::memory_order_relaxed); }
+  /// Whether nothing is added any more, and calls find little of what they do: the next one is
+  /// given another trie. One that is full and found is better than an empty one.
+  [[nodiscard]] bool is_outlived() const {
+    return misses_.load(std::memory_order_relaxed) >= most_misses_;
+  }
 
   /// Adds a step after `before`, or gives null: there are too many like it there, or in all.
   Step* add(Step& before, std::unique_ptr<Step> step);
@@ -199,6 +209,9 @@ class Segments {
     calls_.fetch_add(1, std::memory_order_relaxed);
     matched_.fetch_add(matched, std::memory_order_relaxed);
     computed_.fetch_add(computed, std::memory_order_relaxed);
+    if (!is_full_.load(std::memory_order_relaxed)) return;
+    const int before = misses_.load(std::memory_order_relaxed);
+    misses_.store(matched < computed ? before + 1 : 0, std::memory_order_relaxed);
   }
   std::atomic<uint64_t> cuts_by_plan = 0;
 
@@ -208,7 +221,9 @@ class Segments {
 
   const int threads_;
   const ResultCheck result_check_;
-  std::atomic<bool> is_full_ = false;
+  const int most_misses_ = 4;  ///< calls in a row that found less than half of what they did
+  std::atomic<bool> is_full_ = false;  ///< nothing is added any more
+  std::atomic<int> misses_ = 0;        ///< of one that is full
   std::atomic<uint64_t> calls_ = 0, matched_ = 0, computed_ = 0;
   Step root_;
   mutable ForkSafeMutex mutex_;

@@ -55,6 +55,38 @@ TEST_CASE("a loop runs by the same Plans whatever its trip count", "[jit][deferr
   CHECK(counts_of(f).plans == plans);
 }
 
+TEST_CASE("more ops than are noted run by Plans as far as they are noted", "[jit][deferred]") {
+  double factor = 0.99;
+  const auto plain = [&factor](const Tensor& x) {  // 900 ops of each of 75 sizes
+    Tensor total = sum(x);
+    for (int64_t size = 1; size <= 75; ++size) {
+      Tensor y = slice(x, 0, {0, size});
+      for (int i = 0; i < 450; ++i) y = factor > 0 ? y * factor + 0.5 : (y - 0.5) * factor;
+      const Tensor added = sum(y);
+      if (bool(added > 1e30)) break;
+      total = total + added;
+    }
+    return total;
+  };
+  const auto f = compile(plain);
+  const Tensor x = ramp(75);
+  for (int call = 0; call < 4; ++call) CHECK(same_bits(f(x), plain(x)));
+  if (!generates()) return;
+  // Whether a call found most of what it did.
+  const auto finds = [&] {
+    const Counts before = counts_of(f);
+    CHECK(same_bits(f(x), plain(x)));
+    const Counts found = counts_of(f) - before;
+    return found.matched > 2 * found.computed;
+  };
+  CHECK(finds());
+  CHECK(finds());
+  factor = -0.5;  // something else from now on: after some calls that is noted instead
+  CHECK_FALSE(finds());
+  for (int call = 0; call < 8; ++call) CHECK(same_bits(f(x), plain(x)));
+  CHECK(finds());
+}
+
 TEST_CASE("Newton's method runs by two Plans", "[jit][deferred]") {
   const auto f = compile(newton);
   const Tensor x = abs(ramp(100)) + 1.0;
