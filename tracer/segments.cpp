@@ -9,7 +9,7 @@ namespace {
 /// Steps with the same op and operands after one step, in all and with the same sizes: more, and
 /// sizes or attributes differ from call to call.
 constexpr int most_alike = 128, most_of_size = 16;
-/// 800 bytes each. A small GPT that writes with a growing context has 20,000.
+/// 0.6 kB each, or more. A small GPT that writes with a growing context has 20,000.
 constexpr std::size_t most_steps = 60'000;
 /// Sets of live values at one end of a segment; then one program gives the union.
 constexpr std::size_t most_cuts = 4;
