@@ -61,10 +61,12 @@ struct LoopNest {
     return is_row_loop && rank > 1 ? rank - 2 : rank - 1;
   }
 
-  /// The loop, of at least so many points, along which all operands that move along the last loop
-  /// lie side by side; -1 if there is none, or if all lie so along the last itself.
+  /// The loop over rows for Order::across, where a device asks for that from so many on (0: never):
+  /// along it all operands that move along the last loop lie side by side. -1 if there is none, if
+  /// all lie so along the last itself, or if that is no longer than for Order::turned.
   [[nodiscard]] int across(int64_t fewest) const {
     const int last = sizes.size() - 1;
+    if (fewest == 0 || sizes[last] <= longest_turned_row) return -1;
     const auto is_across = [&](int i) {
       bool is_found = false;
       for (const Strides& s : strides) {

@@ -294,10 +294,7 @@ int rows_across(const Op& op, const Tensor& x, const RowView& view, Order order)
   const bool lies_along = view.rows == view.shape.size() || view.strides.back() == 1;
   if (order != Order::lanes || lies_along || is_arg(op.combine) || !reduced_dims_merge(view))
     return -1;
-  const int64_t fewest = backend(x.device()).limits().rows_of_vectors;
-  const Nest nest = reduction_loops(view);
-  if (fewest == 0 || nest.sizes.back() <= longest_turned_row) return -1;
-  return nest.across(fewest);
+  return reduction_loops(view).across(backend(x.device()).limits().rows_of_vectors);
 }
 
 /// Whether what lies side by side along the reduced axes is turned where it is reduced, in blocks

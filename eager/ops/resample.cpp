@@ -93,15 +93,27 @@ Tensor cubic_weight(const Tensor& d) {
   return where(d <= 1.0, near, far);
 }
 
+/// An element beside a place, and its share of what is there.
+struct Tap {
+  Tensor at, share;
+};
+/// The four that a cubic is of.
+std::vector<Tap> cubic_taps(const Tensor& place) {
+  const Tensor low = floor(place);
+  std::vector<Tap> taps;
+  for (int k = -1; k <= 2; ++k) {
+    const Tensor at = low + static_cast<double>(k);
+    taps.push_back({at, cubic_weight(abs(place - at))});
+  }
+  return taps;
+}
+
 Tensor cubic_along(const Tensor& x, int axis, int64_t to, bool aligns_corners) {
   const int64_t from = x.shape()[axis];
-  const Tensor at = middles(from, to, aligns_corners, x.device());
-  const Tensor low = floor(at);
   Tensor sum;
-  for (int k = -1; k <= 2; ++k) {
-    const Tensor place = low + static_cast<double>(k);
-    const Tensor weight = along(cast(cubic_weight(abs(at - place)), x.dtype()), axis, x.rank());
-    const Tensor part = take(x, clipped(place, from), axis) * weight;
+  for (const Tap& tap : cubic_taps(middles(from, to, aligns_corners, x.device()))) {
+    const Tensor weight = along(cast(tap.share, x.dtype()), axis, x.rank());
+    const Tensor part = take(x, clipped(tap.at, from), axis) * weight;
     sum = sum.is_defined() ? sum + part : part;
   }
   return sum;
@@ -246,27 +258,18 @@ Tensor within(const Tensor& place, int64_t size, const GridSampleOptions& option
   return clamp(inside, 0.0, count - 1);
 }
 
-/// An element beside a place, and its share of what is there.
-struct Tap {
-  Tensor at, share;
-};
 /// The elements of `size` that a place is between; of a cubic each may lie beyond the ends by
-/// itself.
+/// itself. The nearest one has no share.
 std::vector<Tap> taps_of(const Tensor& normalised, int64_t size, const GridSampleOptions& options) {
   const Tensor place = unnormalised(normalised, size, options.aligns_corners);
-  if (options.mode == Interpolation::nearest)
-    return {{round(within(place, size, options)), ones({})}};
+  if (options.mode == Interpolation::nearest) return {{round(within(place, size, options)), {}}};
   if (options.mode == Interpolation::linear) {
     const Tensor found = within(place, size, options);
     const Tensor first = floor(found), rest = found - first;
     return {{first, 1 - rest}, {first + 1.0, rest}};
   }
-  const Tensor first = floor(place);
-  std::vector<Tap> taps;
-  for (const double step : {-1.0, 0.0, 1.0, 2.0}) {
-    const Tensor at = first + step;
-    taps.push_back({within(at, size, options), cubic_weight(abs(place - at))});
-  }
+  std::vector<Tap> taps = cubic_taps(place);
+  for (Tap& tap : taps) tap.at = within(tap.at, size, options);
   return taps;
 }
 
