@@ -22,22 +22,25 @@ namespace nitinol {
 namespace math {
 
 inline constexpr int philox_rounds = 10;
+inline constexpr std::array<uint64_t, 2> philox_multipliers = {0xd2511f53, 0xcd9e8d57};
+/// What the keys grow by from round to round.
+inline constexpr std::array<uint64_t, 2> philox_weyl = {0x9e3779b9, 0xbb67ae85};
 
-/// The generator proper: counter and key are u32 lanes.
-template <Lane U>
-constexpr std::array<U, 4> philox_block(std::array<U, 4> counter, U key0, U key1) {
-  constexpr uint32_t multiplier0 = 0xd2511f53, multiplier1 = 0xcd9e8d57;
-  constexpr uint32_t weyl0 = 0x9e3779b9, weyl1 = 0xbb67ae85;
-  std::array<U, 4> c = counter;
-  const auto round = [&](uint32_t number) {
-    const U high0 = mul_high(c[0], constant<uint32_t>(key0, multiplier0));
-    const U high1 = mul_high(c[2], constant<uint32_t>(key0, multiplier1));
-    const U low0 = c[0] * multiplier0, low1 = c[2] * multiplier1;
-    c = {high1 ^ c[1] ^ (key0 + number * weyl0), low1, high0 ^ c[3] ^ (key1 + number * weyl1),
-         low0};
+/// The generator proper. Counter and keys are u64 lanes of which the lower halves count, and so are
+/// the words that come out: a product of two halves is one instruction of vectors and of GPUs, and
+/// what is above a word need not be cleared in between.
+template <Lane W>
+constexpr std::array<W, 4> philox_block(std::array<W, 4> counter, W key0, W key1) {
+  constexpr uint64_t word = 0xffffffff;
+  std::array<W, 4> c = counter;
+  const auto round = [&](uint64_t number) {
+    const W product0 = (c[0] & word) * philox_multipliers[0];
+    const W product1 = (c[2] & word) * philox_multipliers[1];
+    c = {(product1 >> 32) ^ c[1] ^ (key0 + number * philox_weyl[0]), product1,
+         (product0 >> 32) ^ c[3] ^ (key1 + number * philox_weyl[1]), product0};
   };
   [&]<std::size_t... k>(std::index_sequence<k...>) {
-    (round(static_cast<uint32_t>(k)), ...);
+    (round(static_cast<uint64_t>(k)), ...);
   }
   (std::make_index_sequence<philox_rounds>{});
   return c;
@@ -76,36 +79,32 @@ constexpr X normal_of(X u, X f) {
 template <Lane X>
 constexpr auto philox(X index, X offset, X key) {
   using U = Rebind<X, uint32_t>;
-  const X position = offset + index;
-  const U zero = constant<uint32_t>(index, 0);
-  const std::array<U, 4> counter = {convert<uint32_t>(position), convert<uint32_t>(position >> 32),
-                                    zero, zero};
-  return math::philox_block(counter, convert<uint32_t>(key), convert<uint32_t>(key >> 32));
+  const X position = offset + index, zero = constant<uint64_t>(index, 0);
+  const auto words =
+      math::philox_block(std::array<X, 4>{position, position >> 32, zero, zero}, key, key >> 32);
+  return std::array<U, 4>{convert<uint32_t>(words[0]), convert<uint32_t>(words[1]),
+                          convert<uint32_t>(words[2]), convert<uint32_t>(words[3])};
 }
 
-/// 64 random bits, a u64 lane.
-template <Lane X>
-constexpr auto random_bits(X index, X offset, X key) {
-  const auto words = philox(index, offset, key);
+/// 64 random bits of an element's words, a u64 lane.
+template <Lane U>
+constexpr auto bits_of_words(const std::array<U, 4>& words) {
   return math::joined(words[0], words[1]);
 }
 
 /// Uniform in [0, 1): a multiple of 2^-24 (float) or 2^-53 (double).
-template <class T, Lane X>
-constexpr auto random_uniform(X index, X offset, X key) {
-  const auto words = philox(index, offset, key);
+template <class T, Lane U>
+constexpr auto uniform_of_words(const std::array<U, 4>& words) {
   if constexpr (sizeof(T) == 4) {
     return convert<float>(bitcast<int32_t>(words[0] >> 8)) * 0x1p-24f;
   } else {
-    const auto bits = math::joined(words[0], words[1]);
-    return convert<double>(bitcast<int64_t>(bits >> 11)) * 0x1p-53;
+    return convert<double>(bitcast<int64_t>(bits_of_words(words) >> 11)) * 0x1p-53;
   }
 }
 
 /// Normal with mean 0 and standard deviation 1; at most 6.7 (float) or 9.5 (double) in size.
-template <class T, Lane X>
-constexpr auto random_normal(X index, X offset, X key) {
-  const auto words = philox(index, offset, key);
+template <class T, Lane U>
+constexpr auto normal_of_words(const std::array<U, 4>& words) {
   if constexpr (sizeof(T) == 4) {
     const auto u = fma(convert<float>(words[0]), 0x1p-32f, 0x1p-33f);
     const auto f = convert<float>(bitcast<int32_t>(words[1])) * 0x1p-32f;

@@ -1,5 +1,8 @@
 #include "eager/ops/random.h"
 
+#include "core/isa.h"
+#include "core/loop.h"
+#include "core/random_words.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
 #include "eager/ops/cast.h"
@@ -11,22 +14,85 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <tuple>
+#include <utility>
+
 namespace nitinol {
 namespace {
 
-/// A create op of i64 inputs {key, counter, ...} with results of one type R.
-template <class R, std::size_t arity, class F>
+/// F over arrays: the first `count` words of an element, and what follows them. Any word stands for
+/// those that it does not use.
+template <class F, std::size_t count>
+struct OverWords {
+  template <class... A>
+  constexpr auto operator()(A... arguments) const {
+    const std::tuple<A...> all(arguments...);
+    const auto word = [&]<std::size_t k>(std::integral_constant<std::size_t, k>) {
+      return convert<uint32_t>(std::get < k < count ? k : 0 > (all));
+    };
+    return [&]<std::size_t... k, std::size_t... rest>(std::index_sequence<k...>,
+                                                      std::index_sequence<rest...>) {
+      return F{}(std::array{word(std::integral_constant<std::size_t, k>())...},
+                 std::get<count + rest>(all)...);
+    }
+    (std::make_index_sequence<4>(), std::make_index_sequence<sizeof...(A) - count>());
+  }
+};
+
+/// Loops over {index, key, counter, rest...}: the words of a block, then the formula.
+template <class F, class Words, class... Rest>
+struct Draws;
+template <class F, std::size_t... word, class... Rest>
+struct Draws<F, std::index_sequence<word...>, Rest...> {
+  static constexpr std::size_t count = sizeof...(word);
+  using Formula = OverWords<F, count>;
+  template <std::size_t>
+  using Word = uint64_t;
+  using R = formulas::Result<Formula, Word<word>..., Rest...>;
+
+  template <Isa isa>
+  static void run(const void* const* in, void* out, int64_t n) {
+    const auto from = [&](std::size_t k, int64_t first) {
+      return static_cast<const int64_t*>(in[k]) + first;
+    };
+    RandomWords made;
+    for (int64_t first = 0; first < n; first += random_block) {
+      const int64_t size = std::min(random_block, n - first);
+      fill_random_words<count>(isa)(from(0, first), from(1, first), from(2, first), size, made);
+      const std::array<const void*, count + sizeof...(Rest)> arguments = [&]<std::size_t... k>(
+          std::index_sequence<k...>) {
+        return std::array<const void*, count + sizeof...(Rest)>{made.words[word].data()...,
+                                                                from(3 + k, first)...};
+      }
+      (std::index_sequence_for<Rest...>());
+      loops_of<Formula, R, Word<word>..., Rest...>.at(isa)(arguments.data(),
+                                                           static_cast<R*>(out) + first, size);
+    }
+  }
+
+  static constexpr Loops loops = {run<Isa::baseline>, run<Isa::avx2>, run<Isa::avx512>};
+};
+
+/// A create op of i64 inputs {key, counter, rest...} with results of one type R, of an F over an
+/// element's words, of which it uses the first `count`, and `rest`.
+template <class R, std::size_t count, class... Rest, class F>
 consteval Op random_op(std::string_view name, F, std::string_view summary) {
   constexpr auto emit = [](std::span<const Expr> arguments) {
-    return formulas::emit<F>(arguments, std::make_index_sequence<arity>{});
+    const auto bits = [&](std::size_t k) { return convert<uint64_t>(arguments[k]); };
+    return [&]<std::size_t... rest>(std::index_sequence<rest...>) {
+      return Expr(F{}(philox(bits(0), bits(2), bits(1)), arguments[3 + rest]...));
+    }
+    (std::index_sequence_for<Rest...>());
   };
   constexpr auto loops = [](ScalarType, DType result) {
     if (compute_type(result) != scalar_type_of<R>) return Loops{};
-    return formulas::loops_for<F, arity, int64_t>();
+    return Draws<F, std::make_index_sequence<count>, Rest...>::loops;
   };
   return {.name = name,
           .kind = OpKind::create,
-          .arity = static_cast<int>(arity) - 1,
+          .arity = 2 + static_cast<int>(sizeof...(Rest)),
           .accepts = {i64},
           .attr_names = create_attrs,
           .infer = infer_create,
@@ -35,28 +101,21 @@ consteval Op random_op(std::string_view name, F, std::string_view summary) {
 }
 
 template <class T>
-constexpr auto uniform_formula = [](auto index, auto key, auto counter) {
-  return random_uniform<T>(convert<uint64_t>(index), convert<uint64_t>(counter),
-                           convert<uint64_t>(key));
-};
+constexpr auto uniform_formula = [](const auto& words) { return uniform_of_words<T>(words); };
 template <class T>
-constexpr auto normal_formula = [](auto index, auto key, auto counter) {
-  return random_normal<T>(convert<uint64_t>(index), convert<uint64_t>(counter),
-                          convert<uint64_t>(key));
-};
+constexpr auto normal_formula = [](const auto& words) { return normal_of_words<T>(words); };
 // The upper half of bits * range is uniform in [0, range).
-constexpr auto integer_formula = [](auto index, auto key, auto counter, auto low, auto range) {
-  const auto bits =
-      random_bits(convert<uint64_t>(index), convert<uint64_t>(counter), convert<uint64_t>(key));
-  return convert<int64_t>(mul_high(bits, convert<uint64_t>(range))) + low;
+constexpr auto integer_formula = [](const auto& words, auto low, auto range) {
+  return convert<int64_t>(mul_high(bits_of_words(words), convert<uint64_t>(range))) + low;
 };
 
 constexpr auto random_numbers = family({
-    random_op<float, 3>("rand_f32", uniform_formula<float>, "Uniform float32 in [0, 1)."),
-    random_op<double, 3>("rand_f64", uniform_formula<double>, "Uniform float64 in [0, 1)."),
-    random_op<float, 3>("randn_f32", normal_formula<float>, "Normal float32."),
-    random_op<double, 3>("randn_f64", normal_formula<double>, "Normal float64."),
-    random_op<int64_t, 5>("randint", integer_formula, "Uniform int64 in [low, low + range)."),
+    random_op<float, 1>("rand_f32", uniform_formula<float>, "Uniform float32 in [0, 1)."),
+    random_op<double, 2>("rand_f64", uniform_formula<double>, "Uniform float64 in [0, 1)."),
+    random_op<float, 2>("randn_f32", normal_formula<float>, "Normal float32."),
+    random_op<double, 4>("randn_f64", normal_formula<double>, "Normal float64."),
+    random_op<int64_t, 2, int64_t, int64_t>("randint", integer_formula,
+                                            "Uniform int64 in [low, low + range)."),
 });
 
 /// The generator's key and counter for one op.
