@@ -76,6 +76,7 @@ void image_rows(Timer& timer) {
   time("mean", [](const Tensor& v) -> Tensor { return mean(v, {2, 3}); });
   time("relu_mean", [](const Tensor& v) -> Tensor { return mean(relu(v), {2, 3}); });
   time("channels", [](const Tensor& v) -> Tensor { return mean(v, {0, 2, 3}); });
+  time("variance", [](const Tensor& v) -> Tensor { return var(v, {0, 2, 3}); });
 }
 
 void short_rows(Timer& timer) {

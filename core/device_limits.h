@@ -17,7 +17,8 @@ struct DeviceLimits {
   int64_t kept_row_bytes = 262144;
   std::size_t cheap_instructions = 12;
   /// Vectors run across rows that are short (Order::turned), or lie side by side (Order::across),
-  /// where there are at least so many; 0: never.
+  /// where there are at least so many, and rows that do not lie as one are brought together
+  /// (Kernel::reduced_loops); 0: never.
   int64_t rows_of_vectors = 0;
 };
 

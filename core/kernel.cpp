@@ -180,8 +180,10 @@ std::vector<std::byte> canonical_bytes(const Kernel& kernel) {
 }
 
 std::string to_string(const Kernel& kernel) {
-  std::string text = fmt::format("kernel {}{}\n", name_of(kernel.order),
-                                 kernel.stores == Stores::non_temporal ? ", non-temporal" : "");
+  std::string text =
+      fmt::format("kernel {}{}{}\n", name_of(kernel.order),
+                  kernel.reduced_loops > 1 ? fmt::format(" of {} loops", kernel.reduced_loops) : "",
+                  kernel.stores == Stores::non_temporal ? ", non-temporal" : "");
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     const Operand& operand = kernel.operands[k];
     text +=
@@ -252,8 +254,11 @@ double operations_of(const Stage& stage) {
 double operations_of(const Kernel& kernel, std::span<const int64_t> sizes) {
   double points = 1;
   for (const int64_t size : sizes) points *= static_cast<double>(size);
-  const bool has_rows = kernel.order != Order::none && !sizes.empty() && sizes.back() > 0;
-  const double rows = has_rows ? points / static_cast<double>(sizes.back()) : points;
+  double rows = points;
+  if (kernel.order != Order::none && !sizes.empty() && points > 0) {
+    for (const int64_t size : sizes.last(std::min<std::size_t>(kernel.reduced_loops, sizes.size())))
+      rows /= static_cast<double>(size);
+  }
   double sum = 0;
   for (const Stage& stage : kernel.stages)
     sum += operations_of(stage) * (stage.level == Stage::Level::row ? rows : points);

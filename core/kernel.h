@@ -141,6 +141,10 @@ struct Kernel {
   std::vector<Reduction> reductions;
   std::vector<ScalarType> row_values;
   Order order = Order::none;
+  /// Of Order::lanes: how many of a launch's last loops are reduced, as one loop of their product.
+  /// If more than one, an input or output of StrideClass::one need not walk them as one: where it
+  /// does not, it is brought into rows first, and back.
+  uint8_t reduced_loops = 1;
   Stores stores = Stores::cached;
   Prebuilt prebuilt;
   Making making = {};

@@ -40,7 +40,12 @@ struct LoopNest {
       remove(i);
       --count;
     }
-    for (int i = count - 2; i >= 0; --i) {
+    merge(0, count);
+  }
+
+  /// Merges what can be merged of loops [first, last).
+  void merge(int first, int last) {
+    for (int i = last - 2; i >= first; --i) {
       if (!can_merge(i)) continue;
       sizes[i + 1] *= sizes[i];
       remove(i);

@@ -266,26 +266,25 @@ bool is_transposed(const RowView& view, Order order) {
   return std::ranges::find(view.strides, 1) != view.strides.end();
 }
 
-/// Loops over what is reduced, as one, in the rows of the view, and over the results, which follow
+/// Loops over what is reduced, merged, in the rows of the view, and over the results, which follow
 /// each other.
 Nest reduction_loops(const RowView& view) {
   Nest nest;
-  Strides from, to;
-  int64_t length = 1;
-  for (int i = 0; i < view.shape.size(); ++i) {
-    if (i >= view.rows) {
-      length *= view.shape[i];
-      continue;
-    }
-    nest.sizes.push_back(view.shape[i]);
-    from.push_back(view.strides[i]);
+  nest.sizes = view.shape;
+  Strides from = view.strides;
+  if (view.rows == view.shape.size()) {  // one element
+    nest.sizes.push_back(1);
+    from.push_back(0);
   }
-  to = strides_of(nest.sizes);
-  nest.sizes.push_back(length);
-  from.push_back(length == 1 ? 0 : view.strides.back());
-  to.push_back(0);
+  Strides to = Dims::filled(from.size(), 0);
+  int64_t results = 1;
+  for (int i = view.rows - 1; i >= 0; --i) {
+    to[i] = results;
+    results *= view.shape[i];
+  }
   nest.strides.push_back(from);
   nest.strides.push_back(to);
+  nest.merge(view.rows, nest.sizes.size());
   return nest;
 }
 
@@ -303,6 +302,16 @@ bool turns_rows(const Tensor& x, const RowView& view, Order order) {
   return order == Order::sequential && view.strides.back() == 1 &&
          view.strides[view.rows - 1] != 0 && reduced_dims_merge(view) &&
          backend(x.device()).limits().rows_of_vectors > 0;
+}
+
+/// Whether rows whose reduced axes do not merge may be brought together where they are reduced
+/// (Kernel::reduced_loops).
+bool may_copy_rows(const Tensor& x, const RowView& view, Order order) {
+  const auto of_reduced = [&view](const Dims& dims) {
+    return Dims({dims.begin() + view.rows, dims.end()});
+  };
+  return fusion::may_copy_rows(order, of_reduced(view.shape), of_reduced(view.strides),
+                               backend(x.device()).limits());
 }
 
 /// The spec of `x`, but for the shape.
@@ -427,17 +436,17 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   Tensor source = x;
   const int across = rows_across(op, x, view, order);
   const bool is_turned = turns_rows(x, view, order);
-  if (across < 0 && !is_turned && (!reduced_dims_merge(view) || is_transposed(view, order)))
+  if (across < 0 && !is_turned &&
+      (reduced_dims_merge(view) ? is_transposed(view, order) : !may_copy_rows(x, view, order)))
     source = copied(x, view, order);
   Nest nest = reduction_loops(view);
   if (across >= 0) {
     order = Order::across;
     nest.move_before_last(across);
   }
+  const int reduced = nest.sizes.size() - view.rows;
   nest.simplify(view.rows);
-  const Shape lengths = nest.sizes;
-  Shape results = lengths;
-  results.erase(lengths.size() - 1);
+  const int rows = nest.sizes.size() - reduced;
   const int inner = nest.innermost(order);
   const StrideClass input_class = is_turned ? StrideClass::one : class_of(nest.strides[0][inner]);
   const StrideClass output_class = class_of(nest.strides[1][inner]);
@@ -447,16 +456,20 @@ void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& 
   key.add(input_class);
   key.add(output_class);
   key.add(order);
+  key.add(reduced);
   key.add(x.device());
   const Prepared executable = prepared(key, x.device(), [&] {
-    const Attrs last_axis = {Dims{lengths.size() - 1}, false};
-    Strides to = nest.strides[1];
-    to.erase(results.size());
-    const Tensor rows = make_tensor(spec_of(x, lengths), nest.strides[0], 0, {});
-    const Tensor totals = make_tensor(spec_of(out, results), to, 0, {});
-    const Tensor* const input = &rows;
+    Nest loops = nest;  // those that are reduced as one
+    for (; loops.sizes.size() > rows + 1; loops.remove(rows))
+      loops.sizes[rows + 1] *= loops.sizes[rows];
+    const Attrs last_axis = {Dims{rows}, false};
+    const Tensor from = make_tensor(spec_of(x, loops.sizes), loops.strides[0], 0, {});
+    loops.remove(rows);
+    const Tensor totals = make_tensor(spec_of(out, loops.sizes), loops.strides[1], 0, {});
+    const Tensor* const input = &from;
     Kernel kernel = fusion::lower_op(op, Inputs(&input, 1), last_axis, totals, order);
     kernel.operands[0].inner = input_class;
+    kernel.reduced_loops = static_cast<uint8_t>(reduced);
     return kernel;
   });
   Arguments arguments;

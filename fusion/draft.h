@@ -42,7 +42,7 @@ struct Draft {
   const DeviceLimits& limits;
   Lowered out = {};
   std::vector<int> rows = {};      ///< axes of the domain that are not reduced
-  Dims sizes = {};                 ///< of the loops: rows, then what is reduced as one
+  Dims sizes = {};                 ///< of the loops: rows, then what is reduced
   std::vector<Dims> strides = {};  ///< per operand, over the loops
   StageDraft now = {};
   // By value.

@@ -38,12 +38,13 @@ constexpr std::size_t members_of_part = most_operands / 4;
 /// Groups in the making.
 struct Grouping {
   const Graph& graph;
+  const DeviceLimits& limits;
   std::vector<int> uses = use_counts(graph);
   Fusion fusion = {.bases = bases_of(graph),
                    .group_of = std::vector<int>(graph.nodes.size(), -1),
                    .is_recomputed = std::vector<bool>(graph.nodes.size(), false),
                    .is_materialised = std::vector<bool>(graph.nodes.size(), false)};
-  NestRules rules = NestRules(graph, fusion);
+  NestRules rules = NestRules(graph, fusion, limits);
   Reads reads = Reads(graph, fusion.bases);
   GroupOrder order = GroupOrder(reads);
   std::vector<Contents> contents = {};  ///< per group
@@ -155,7 +156,7 @@ bool takes_from_repetition(const Grouping& grouping, const Node& node) {
 void place(Grouping& grouping, Value v, bool is_enabled) {
   const Node& node = grouping.graph[v];
   if (comes_after(node)) grouping.order.add(v);
-  if (!is_groupable(grouping.graph, node)) return;
+  if (!is_groupable(grouping.graph, node, grouping.limits)) return;
   const std::size_t recomputed = recomputed_size_of(grouping, node);
   if (recomputed > 0 && recomputed <= largest_recomputed) {
     grouping.recomputed_size[v] = recomputed;
@@ -300,8 +301,8 @@ bool reduced_axes_merge(const Group& group, const Access& access) {
   return true;
 }
 
-Fusion fuse(const Graph& graph, bool is_enabled) {
-  Grouping grouping = {.graph = graph};
+Fusion fuse(const Graph& graph, bool is_enabled, const DeviceLimits& limits) {
+  Grouping grouping = {.graph = graph, .limits = limits};
   for (Value v = 0; v < graph.nodes.size(); ++v) place(grouping, v, is_enabled);
   if (is_enabled) {
     join_readers_of_views(grouping);

@@ -1,6 +1,7 @@
 // Grouping: which nodes of a graph are computed together, in one kernel each.
 #pragma once
 
+#include "core/device_limits.h"
 #include "core/graph.h"
 #include "core/kernel.h"
 #include "fusion/access.h"
@@ -59,9 +60,10 @@ struct Fusion {
   std::map<Value, Piece> pieces = {};
 };
 
-/// Groups the elementwise, create and reduce nodes of `graph`. With `is_enabled` false each is its
-/// own group.
-[[nodiscard]] Fusion fuse(const Graph& graph, bool is_enabled = true);
+/// Groups the elementwise, create and reduce nodes of `graph`, for a device of these limits. With
+/// `is_enabled` false each is its own group.
+[[nodiscard]] Fusion fuse(const Graph& graph, bool is_enabled = true,
+                          const DeviceLimits& limits = {});
 
 /// True for a number that kernels get with each call.
 [[nodiscard]] bool is_number(const Node& node);

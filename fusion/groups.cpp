@@ -33,11 +33,17 @@ std::pair<Shape, Dims> reduction_domain(const Graph& graph, const Node& node) {
   return {domain, reduced};
 }
 
-bool reduced_loops_merge(const Graph& graph, const Node& node) {
-  const auto [domain, reduced] = reduction_domain(graph, node);
-  if (reduced.empty()) return false;
-  for (int i = 1; i < reduced.size(); ++i) {
-    if (reduced[i] != reduced[i - 1] + 1) return false;
+/// The group of a reduce node, without members.
+Group alone_reducing(const Graph& graph, const Node& node) {
+  Group group;
+  std::tie(group.domain, group.reduced) = reduction_domain(graph, node);
+  group.order = reduction_order_for(graph[node.inputs[0]].spec.shape, reduced_axes(graph, node));
+  return group;
+}
+
+bool are_neighbours(const Dims& axes) {
+  for (int i = 1; i < axes.size(); ++i) {
+    if (axes[i] != axes[i - 1] + 1) return false;
   }
   return true;
 }
@@ -159,12 +165,45 @@ Order reduction_order_for(const Shape& shape, const Dims& axes) {
   return Order::lanes;
 }
 
-bool is_groupable(const Graph& graph, const Node& node) {
+bool may_copy_rows(Order order, const Dims& sizes, const Dims& strides,
+                   const DeviceLimits& limits) {
+  constexpr int64_t long_run = 256, few_runs = 256;
+  if (order != Order::lanes || limits.rows_of_vectors == 0 || strides.back() < 0 ||
+      strides.back() > 1)
+    return false;
+  int64_t length = 1, run = sizes.back();
+  for (const int64_t size : sizes) length *= size;
+  for (int i = sizes.size() - 1; i > 0 && strides[i - 1] == strides[i] * sizes[i]; --i)
+    run *= sizes[i - 1];
+  return length > longest_turned_row &&
+         (length <= reduction_order::lanes_block || run >= long_run || length <= run * few_runs);
+}
+
+bool may_copy_rows(const Group& group, const Strides& strides, const DeviceLimits& limits) {
+  Dims sizes, along;
+  for (const int64_t axis : group.reduced) {
+    sizes.push_back(group.domain[static_cast<int>(axis)]);
+    along.push_back(strides[static_cast<int>(axis)]);
+  }
+  return may_copy_rows(group.order, sizes, along, limits);
+}
+
+int64_t row_length(const Group& group) {
+  int64_t length = 1;
+  for (const int64_t axis : group.reduced) length *= group.domain[static_cast<int>(axis)];
+  return length;
+}
+
+bool is_groupable(const Graph& graph, const Node& node, const DeviceLimits& limits) {
   if (node.kind != Node::Kind::op || element_count(node.spec.shape) == 0) return false;
   for (const Value input : node.inputs) {
     if (element_count(graph[input].spec.shape) == 0) return false;
   }
-  if (reduces(node)) return reduced_loops_merge(graph, node);
+  if (reduces(node)) {
+    const Group group = alone_reducing(graph, node);
+    return !group.reduced.empty() && (are_neighbours(group.reduced) ||
+                                      may_copy_rows(group, strides_of(group.domain), limits));
+  }
   if (node.op->effect == Effect::may_fail)
     return node.op->check.emit != nullptr || node.op->lookup != nullptr;
   return (node.op->kind == OpKind::elementwise || node.op->kind == OpKind::create) &&
@@ -175,8 +214,7 @@ Group alone(const Graph& graph, Value v) {
   const Node& node = graph[v];
   Group group;
   if (reduces(node)) {
-    std::tie(group.domain, group.reduced) = reduction_domain(graph, node);
-    group.order = reduction_order_for(graph[node.inputs[0]].spec.shape, reduced_axes(graph, node));
+    group = alone_reducing(graph, node);
     group.members.push_back({.value = v, .level = Level::row, .stage = 0, .maps = {}});
   } else {
     group.domain = squeezed(node.spec.shape);

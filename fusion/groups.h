@@ -3,6 +3,7 @@
 
 #include "fusion/fuse.h"
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -12,11 +13,25 @@ namespace nitinol::fusion {
 /// innermost axis left is reduced, else sequential.
 [[nodiscard]] Order reduction_order_for(const Shape& shape, const Dims& axes);
 
+/// Whether rows of an operand that does not walk the reduced axes, of these sizes and strides, as
+/// one loop may be brought together where they are reduced (Kernel::reduced_loops). Not if its
+/// elements are apart; nor if rows are short, since these are turned (Order::turned); nor if they
+/// are long, of many short runs in memory: one after the other they would leap through all of it.
+[[nodiscard]] bool may_copy_rows(Order order, const Dims& sizes, const Dims& strides,
+                                 const DeviceLimits& limits);
+
+/// The same of what lies so over a group's domain.
+[[nodiscard]] bool may_copy_rows(const Group& group, const Strides& strides,
+                                 const DeviceLimits& limits);
+
 /// True if a kernel may compute the node.
-[[nodiscard]] bool is_groupable(const Graph& graph, const Node& node);
+[[nodiscard]] bool is_groupable(const Graph& graph, const Node& node, const DeviceLimits& limits);
 
 /// The group that `v`, which is groupable, is by itself.
 [[nodiscard]] Group alone(const Graph& graph, Value v);
+
+/// Elements that are reduced to one.
+[[nodiscard]] int64_t row_length(const Group& group);
 
 /// The axes of the group's domain that are not reduced.
 [[nodiscard]] Shape row_shape(const Group& group);

@@ -52,7 +52,7 @@ Loops of_memory(const Kernel& kernel, const Loops& nest) {
 /// Lets vectors run across rows where they are short, and many, or lie side by side. That loop over
 /// rows becomes the innermost. One op alone has native loops, which turn short rows themselves.
 void run_across(Kernel& kernel, Loops& nest, const DeviceLimits& limits, bool is_one_op) {
-  if (!may_run_across(kernel, nest, limits)) return;
+  if (!may_run_across(kernel, nest, limits) || kernel.reduced_loops > 1) return;
   const int64_t length = nest.sizes[nest.sizes.size() - 1];
   const bool is_short = length <= longest_turned_row;
   if (is_short ? is_one_op : !lanes_in_common(kernel.reductions)) return;
@@ -63,10 +63,21 @@ void run_across(Kernel& kernel, Loops& nest, const DeviceLimits& limits, bool is
   nest.move_before_last(rows);
 }
 
+/// Whether an operand walks the last loops, which are reduced, as one.
+bool walks_as_one(const Kernel& kernel, const Loops& nest, const Dims& strides) {
+  for (int i = nest.sizes.size() - kernel.reduced_loops; i + 1 < nest.sizes.size(); ++i) {
+    if (strides[i] != strides[i + 1] * nest.sizes[i + 1]) return false;
+  }
+  return true;
+}
+
 /// How an operand moves along the innermost loop. What Order::turned finds row by row is turned,
-/// as what lies along for Order::sequential, and what Order::across keeps lies across.
-StrideClass inner_class(const Kernel& kernel, std::size_t k, const Dims& strides, int inner,
+/// as what lies along for Order::sequential, and what Order::across keeps lies across. What does
+/// not walk the reduced loops as one is brought into rows.
+StrideClass inner_class(const Kernel& kernel, const Loops& nest, std::size_t k, int inner,
                         const DeviceLimits& limits) {
+  const Dims& strides = nest.strides[k];
+  if (!walks_as_one(kernel, nest, strides)) return StrideClass::one;
   const bool lies_along =
       strides[strides.size() - 1] == 1 && kernel.operands[k].role == Role::input;
   if (kernel.order == Order::sequential && limits.rows_of_vectors > 0 && lies_along &&
@@ -80,15 +91,18 @@ StrideClass inner_class(const Kernel& kernel, std::size_t k, const Dims& strides
 }
 
 /// Completes `out` with loops of these sizes and strides per operand: merged where possible, with
-/// inner stride classes. A reduced dimension is the last and stays by itself.
-void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides,
+/// inner stride classes. The reduced ones, `reduced` of them, are the last and stay by themselves.
+void arrange_loops(Lowered& out, const Dims& sizes, int reduced, std::vector<Dims> strides,
                    const DeviceLimits& limits, bool is_one_op) {
   std::vector<Operand>& operands = out.kernel.operands;
   Loops nest = {.sizes = sizes, .strides = std::move(strides)};
   for (Dims& s : nest.strides) {
     while (s.size() < sizes.size()) s.push_back(0);  // scalars
   }
-  nest.simplify(sizes.size() - (out.kernel.order == Order::none ? 0 : 1));
+  nest.merge(sizes.size() - reduced, sizes.size());
+  const int rows = sizes.size() - reduced;
+  if (reduced > 0) out.kernel.reduced_loops = static_cast<uint8_t>(nest.sizes.size() - rows);
+  nest.simplify(rows);
   nest.add_point_if_empty();
   run_across(out.kernel, nest, limits, is_one_op);
   const int inner = nest.innermost(out.kernel.order);
@@ -97,7 +111,7 @@ void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides,
     const Role role = operands[k].role;
     if (role == Role::position) operands[k].inner = class_of(strides_of_k[inner]);
     if (role != Role::position && role != Role::scalar)
-      operands[k].inner = inner_class(out.kernel, k, strides_of_k, inner, limits);
+      operands[k].inner = inner_class(out.kernel, nest, k, inner, limits);
     out.strides.insert(out.strides.end(), strides_of_k.begin(), strides_of_k.end());
     out.offsets.push_back(
         out.origins[k].kind == OperandOrigin::Kind::position ? out.origins[k].offset : 0);
@@ -105,19 +119,16 @@ void arrange_loops(Lowered& out, const Dims& sizes, std::vector<Dims> strides,
   out.sizes.assign(nest.sizes.begin(), nest.sizes.end());
 }
 
-/// Loop dimensions: the domain's, rows before the reduced ones (which are merged into the last).
+/// Loop dimensions: the domain's, rows before the reduced ones.
 void find_loops(Draft& draft) {
   const Group& group = draft.group;
-  int64_t reduced = 1;
   for (int axis = 0; axis < group.domain.size(); ++axis) {
-    if (std::ranges::find(group.reduced, axis) != group.reduced.end()) {
-      reduced *= group.domain[axis];
-    } else {
-      draft.rows.push_back(axis);
-      draft.sizes.push_back(group.domain[axis]);
-    }
+    if (std::ranges::find(group.reduced, axis) != group.reduced.end()) continue;
+    draft.rows.push_back(axis);
+    draft.sizes.push_back(group.domain[axis]);
   }
-  if (group.order != Order::none) draft.sizes.push_back(reduced);
+  for (const int64_t axis : group.reduced)
+    draft.sizes.push_back(group.domain[static_cast<int>(axis)]);
 }
 
 void number_reductions(Draft& draft) {
@@ -278,7 +289,7 @@ Lowered lower_copy(DType dtype, const Copy& copy) {
   out.origins = {{.kind = memory, .value = copy.from, .offset = copy.from_offset, .bits = 0},
                  {.kind = memory, .value = copy.to, .offset = copy.to_offset, .bits = 0}};
   arrange_loops(
-      out, squeezed(copy.shape),
+      out, squeezed(copy.shape), 0,
       {squeezed({copy.shape, copy.from_strides}), squeezed({copy.shape, copy.to_strides})}, {},
       true);
   return out;
@@ -307,7 +318,8 @@ Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
   Kernel& kernel = draft.out.kernel;
   place_scratch(kernel, draft.strides);
   const bool is_one_op = group.members.size() == 1;
-  arrange_loops(draft.out, draft.sizes, std::move(draft.strides), limits, is_one_op);
+  arrange_loops(draft.out, draft.sizes, group.reduced.size(), std::move(draft.strides), limits,
+                is_one_op);
   if (is_one_op) find_prebuilt(graph, graph[group.members[0].value], kernel);
   return std::move(draft.out);
 }

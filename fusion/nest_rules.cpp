@@ -172,7 +172,13 @@ bool NestRules::is_readable(const Group& group, const Member& member, Value inpu
   if (group.find(fusion_.bases[input]) != nullptr) return reads_present_point(group, member, input);
   // Broadcasting is always possible.
   if (fusion_.bases[input] == input && member.maps.empty() && group.reduced.size() < 2) return true;
-  return is_walkable(group, member, leaf_access(graph_, member, input));
+  const std::optional<Access> access = leaf_access(graph_, member, input);
+  return is_walkable(group, member, access) || is_copyable(group, access);
+}
+
+/// True if rows of what lies so may be brought together.
+bool NestRules::is_copyable(const Group& group, const std::optional<Access>& access) const {
+  return access && group.reduced.size() > 1 && may_copy_rows(group, squeezed(*access), limits_);
 }
 
 /// True if the member can walk through the loops of the group like this: strides express it, with

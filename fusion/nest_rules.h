@@ -28,8 +28,11 @@ struct Contents {
 /// The rules for groups of one graph. `fusion` may change meanwhile.
 class NestRules {
  public:
-  NestRules(const Graph& graph, const Fusion& fusion)
-      : graph_(graph), fusion_(fusion), instructions_(graph.nodes.size(), unknown) {}
+  NestRules(const Graph& graph, const Fusion& fusion, const DeviceLimits& limits)
+      : graph_(graph),
+        fusion_(fusion),
+        limits_(limits),
+        instructions_(graph.nodes.size(), unknown) {}
 
   /// The contents of `group` if a loop nest expresses it and a kernel can hold it.
   [[nodiscard]] std::optional<Contents> check(const Group& group) const;
@@ -49,6 +52,7 @@ class NestRules {
   [[nodiscard]] bool is_readable(const Group& group, const Member& member, Value input) const;
   [[nodiscard]] bool is_walkable(const Group& group, const Member& member,
                                  const std::optional<Access>& access) const;
+  [[nodiscard]] bool is_copyable(const Group& group, const std::optional<Access>& access) const;
   [[nodiscard]] bool can_look_up(const Group& group, const Member& member) const;
   void add_operand(const Group& group, Value input, Contents& contents) const;
   void add_numbers(Value number, Contents& contents) const;
@@ -56,6 +60,7 @@ class NestRules {
 
   const Graph& graph_;
   const Fusion& fusion_;
+  const DeviceLimits& limits_;
   mutable std::vector<std::size_t> instructions_;  ///< per value
   /// By op, and the dtypes of its last operand and result.
   mutable std::map<std::tuple<Emit, DType, DType>, std::size_t> of_formula_;

@@ -20,13 +20,13 @@ Dims over_loops(const Draft& draft, const Access& access, bool is_element) {
   const Group& group = draft.group;
   Strides strides = squeezed(access);
   if (!is_element) {
-    strides.push_back(0);
+    for (int i = 0; i < group.reduced.size(); ++i) strides.push_back(0);
     return strides;
   }
   while (strides.size() < group.domain.size()) strides.push_back(0);  // a reduced dimension of one
   Dims loops;
   for (const int axis : draft.rows) loops.push_back(strides[axis]);
-  if (group.order != Order::none) loops.push_back(strides[static_cast<int>(group.reduced.back())]);
+  for (const int64_t axis : group.reduced) loops.push_back(strides[static_cast<int>(axis)]);
   return loops;
 }
 

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/launch.h"
 #include "fusion/draft.h"
+#include "fusion/groups.h"
 
 namespace nitinol::fusion {
 namespace {
@@ -24,7 +25,7 @@ bool is_worth_keeping(const Draft& draft, const Member& member) {
       found == draft.computed.end())
     return false;
   const int64_t bytes =
-      draft.sizes.back() * static_cast<int64_t>(size_of(kept_dtype(draft, member)));
+      row_length(draft.group) * static_cast<int64_t>(size_of(kept_dtype(draft, member)));
   return found->second.instructions > draft.limits.cheap_instructions &&
          bytes <= draft.limits.kept_row_bytes;
 }

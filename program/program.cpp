@@ -281,7 +281,7 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   if (options.trims) trim_images(draft);
   const double start = precise_now();
   std::optional<profiling::Span> span(std::in_place, EventKind::compile, "fusion");
-  draft.fusion = fusion::fuse(draft.graph, options.fuses);
+  draft.fusion = fusion::fuse(draft.graph, options.fuses, device.limits());
   const std::vector<fusion::Unit> units =
       fusion::units_in_order(draft.graph, draft.fusion, options.overlaps);
   report.fusion_s = precise_now() - start;

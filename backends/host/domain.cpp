@@ -47,12 +47,14 @@ bool is_used(const Kernel& kernel, std::size_t k, Stage::Level level) {
 }
 
 /// The first operand whose steps along the innermost loop are not of its class, or -1.
-int first_misfit(const Kernel& kernel, const Steps& steps, const Steps& reduced_steps) {
+int first_misfit(const Kernel& kernel, const Launch& launch, const Steps& steps,
+                 const Steps& reduced_steps) {
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     const Operand& operand = kernel.operands[k];
     if (operand.role == Role::scalar || fits(operand, steps[k])) continue;
     if (kernel.order == Order::turned && reduced_steps[k] != 0 && steps[k] != 0) continue;
     if (kernel.order == Order::across && operand.role == Role::scratch) continue;
+    if (operand.inner == StrideClass::one && walks_apart(kernel, launch, k)) continue;
     const bool lies_along = reduced_steps[k] == unit_of(operand) && operand.role == Role::input;
     if (kernel.order == Order::sequential && lies_along && steps[k] != 0) continue;
     // Per row, nothing moves along the reduced loop.
@@ -71,8 +73,9 @@ void check_sizes(const Kernel& kernel, const Launch& launch) {
   const std::size_t loops = launch.sizes.size();
   const std::size_t operands = kernel.operands.size();
   const bool reduces = kernel.order != Order::none;
-  if (operands > max_operands || loops > max_rank + (reduces ? 1 : 0) || (reduces && loops == 0) ||
-      launch.strides.size() != operands * loops || launch.buffers.size() != operands) {
+  if (operands > max_operands || loops > max_rank + (reduces ? 1 : 0) ||
+      (reduces && loops < kernel.reduced_loops) || launch.strides.size() != operands * loops ||
+      launch.buffers.size() != operands) {
     reject(kernel, "arguments do not match the kernel");
   }
 }
@@ -122,12 +125,12 @@ void append_single_point(const Kernel& kernel, Domain& domain) {
     domain.steps[loop][k] = step_of_class(kernel.operands[k]);
 }
 
-void check_innermost(const Kernel& kernel, const Domain& domain) {
+void check_innermost(const Kernel& kernel, const Launch& launch, const Domain& domain) {
   const bool is_row_loop = kernel.order != Order::lanes;
   if (!is_row_loop && domain.reduced_size <= 1) return;
   const Steps& inner =
       is_row_loop ? domain.steps[static_cast<std::size_t>(domain.rank - 1)] : domain.reduced_steps;
-  const int misfit = first_misfit(kernel, inner, domain.reduced_steps);
+  const int misfit = first_misfit(kernel, launch, inner, domain.reduced_steps);
   if (misfit < 0) return;
   reject(kernel, fmt::format("operand {} has an innermost step of {}", misfit,
                              inner[static_cast<std::size_t>(misfit)]));
@@ -139,14 +142,14 @@ void make_domain(const Kernel& kernel, const Launch& launch, Domain& domain) {
   check_sizes(kernel, launch);
   const std::size_t loops = launch.sizes.size();
   const bool reduces = kernel.order != Order::none;
-  const std::size_t rows = reduces ? loops - 1 : loops;
+  const std::size_t rows = reduces ? loops - kernel.reduced_loops : loops;
   domain.operands = kernel.operands.size();
   domain.rank = 0;
   domain.is_empty = false;
   domain.reduced_size = 1;
   if (reduces) {
-    domain.reduced_size = launch.sizes[rows];
-    set_steps(kernel, launch, rows, domain.reduced_steps);
+    for (const int64_t size : launch.sizes.subspan(rows)) domain.reduced_size *= size;
+    set_steps(kernel, launch, loops - 1, domain.reduced_steps);
   }
   for (; domain.rank < static_cast<int>(rows); ++domain.rank) {
     const auto loop = static_cast<std::size_t>(domain.rank);
@@ -157,7 +160,18 @@ void make_domain(const Kernel& kernel, const Launch& launch, Domain& domain) {
   if (domain.is_empty) return;
   if (domain.rank == 0 && kernel.order != Order::lanes) append_single_point(kernel, domain);
   set_bases(kernel, launch, domain);
-  check_innermost(kernel, domain);
+  check_innermost(kernel, launch, domain);
+}
+
+bool walks_apart(const Kernel& kernel, const Launch& launch, std::size_t operand) {
+  const Role role = kernel.operands[operand].role;
+  if (kernel.reduced_loops < 2 || (role != Role::input && role != Role::output)) return false;
+  const std::size_t loops = launch.sizes.size();
+  const auto strides = launch.strides.subspan(operand * loops, loops);
+  for (std::size_t i = loops - kernel.reduced_loops; i + 1 < loops; ++i) {
+    if (strides[i] != strides[i + 1] * launch.sizes[i + 1]) return true;
+  }
+  return false;
 }
 
 void seek(const Domain& domain, int loops, int64_t index, Pointers& pointers) {

@@ -45,7 +45,8 @@ class PrebuiltReduction final : public Executable {
 
   void launch(const Launch& launch) const override {
     const bool may_be_short = kernel_.order == Order::lanes && is_direct(dtype_) &&
-                              launch.sizes.back() > 0 && launch.sizes.back() <= short_row;
+                              kernel_.reduced_loops == 1 && launch.sizes.back() > 0 &&
+                              launch.sizes.back() <= short_row;
     if (!may_be_short || !run_short_rows(launch)) run_loop_nest(kernel_, codes_.data(), launch);
   }
 

@@ -20,6 +20,7 @@
 #include "backends/host/combine.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/reduction_tile.h"
+#include "backends/host/row_copies.h"
 #include "backends/host/scratch.h"
 #include "backends/host/split.h"
 #include "core/kernel.h"
@@ -28,6 +29,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 namespace nitinol::host {
@@ -68,7 +70,7 @@ struct Shared {
   const int64_t* reduced_steps;  ///< from element to element of a row
   const int64_t* block_steps;    ///< from block to block of a row
   const int64_t* lane_steps;     ///< from element to element of a lane
-  bool has_turned;               ///< operands
+  bool has_copies;               ///< operands that are turned, or brought together (RowCopies)
   StageInfo* stages;
   Combiner* combiners;
 };
@@ -156,9 +158,7 @@ class Accumulator {
         stack_(shared, scratch, blocks),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
         positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
-    if (shared.has_turned)
-      turned_ =
-          take_turned(shared.kernel, shared.domain, shared.block_length * shared.width, scratch);
+    if (shared.has_copies) take_copies(scratch);
     if (shared.lanes > 0) take_lanes(scratch);
   }
 
@@ -182,6 +182,15 @@ class Accumulator {
   [[nodiscard]] Stack& stack() { return stack_; }
 
  private:
+  void take_copies(Scratch& scratch) {
+    const int64_t points =
+        std::min(shared_.block_length, shared_.domain.reduced_size) * shared_.width;
+    if (shared_.kernel.reduced_loops > 1)
+      copies_.emplace(shared_.kernel, shared_.launch, shared_.domain, points, scratch);
+    else
+      turned_ = take_turned(shared_.kernel, shared_.domain, points, scratch);
+  }
+
   void take_lanes(Scratch& scratch) {
     lanes_ = scratch.take<Lanes>(shared_.kernel.reductions.size());
     const auto values = static_cast<std::size_t>(shared_.lanes * shared_.width);
@@ -276,16 +285,21 @@ class Accumulator {
     for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
       pointers[k] = job.pointers[k] + start * shared_.reduced_steps[k];
     }
-    if (shared_.has_turned) [[unlikely]]
-      return call_turned(stage, job, start, piece, pointers);
+    if (shared_.has_copies) [[unlikely]]
+      return call_copied(stage, job, start, piece, pointers);
     call_at(stage, job, start, piece, pointers);
   }
 
-  [[gnu::noinline]] void call_turned(const StageInfo& stage, const Job& job, int64_t start,
+  [[gnu::noinline]] void call_copied(const StageInfo& stage, const Job& job, int64_t start,
                                      const Piece& piece, Pointers& pointers) const {
     TileSteps steps;
-    call_at(stage, job, start,
-            turned(shared_.kernel, shared_.domain, piece, turned_, pointers, steps), pointers);
+    if (!copies_)
+      return call_at(stage, job, start,
+                     turned(shared_.kernel, shared_.domain, piece, turned_, pointers, steps),
+                     pointers);
+    const Piece rows = copies_->load(*stage.stage, piece, start, job.pointers, pointers, steps);
+    call_at(stage, job, start, rows, pointers);
+    copies_->store(*stage.stage, piece, start, job.pointers);
   }
 
   [[gnu::always_inline]] void call_at(const StageInfo& stage, const Job& job, int64_t start,
@@ -311,6 +325,7 @@ class Accumulator {
   int64_t** positions_;
   Lanes* lanes_ = nullptr;
   char** turned_ = nullptr;  ///< by operand: where it is turned, or null
+  std::optional<RowCopies> copies_;
 };
 
 /// A scratch operand: in memory of its own, or in an output's.
@@ -509,7 +524,7 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
             .reductions = scratch.take<uint16_t>(stage.sinks.size()),
             .reduction_count = 0,
             .has_lanes = false,
-            .takes_blocks = shared.slots > shared.width};
+            .takes_blocks = shared.slots > shared.width && kernel.reduced_loops == 1};
     for (const Sink& sink : stage.sinks) {
       if (sink.kind != Sink::Kind::accumulate) continue;
       info.reductions[info.reduction_count++] = sink.index;
@@ -560,7 +575,8 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
                    .reduced_steps = is_across ? steps.reduced.data() : domain.reduced_steps.data(),
                    .block_steps = block_steps.data(),
                    .lane_steps = steps.lanes.data(),
-                   .has_turned = kernel.order == Order::sequential && has_turned(kernel, domain),
+                   .has_copies = kernel.reduced_loops > 1 ||
+                                 (kernel.order == Order::sequential && has_turned(kernel, domain)),
                    .stages = nullptr,
                    .combiners = nullptr};
   find_reductions(kernel, code, scratch, shared);

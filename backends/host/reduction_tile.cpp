@@ -13,6 +13,8 @@ namespace {
 /// Rows at once: their accumulators (sequential), or what several stages read of them (lanes), stay
 /// in the first-level cache.
 constexpr int64_t tile_rows = 1024, tile_rows_of_lanes = 64, tile_bytes_of_lanes = 32768;
+/// Those that are copied (row_copies.h): a run of each, neighbours, makes a page.
+constexpr int64_t tile_bytes_of_copies = 262144;
 /// The same where each row has its lanes (across): those of a tile stay in the second-level cache,
 /// and so does what several stages read.
 constexpr int64_t tile_rows_across = 128, fewest_rows_across = 64, tile_bytes_across = 524288;
@@ -89,16 +91,20 @@ int64_t rows_of_tile(const Kernel& kernel, const Launch& launch, const Domain& d
   if (!is_across && domain.reduced_size > reduction_order::lanes_block) return 1;
   const auto passes = std::ranges::count(kernel.stages, Stage::Level::element, &Stage::level);
   const Steps& row_steps = domain.steps[static_cast<std::size_t>(domain.rank - 1)];
-  int64_t bytes = 1, common_bytes = 0;  // that are read again: of a row, and of all rows of a tile
-  for (std::size_t k = 0; passes > 1 && k < domain.operands; ++k) {
+  // That are read again, or copied: of a row, and of all rows of a tile.
+  int64_t bytes = 1, common_bytes = 0;
+  const bool is_kept = passes > 1 || kernel.reduced_loops > 1;
+  for (std::size_t k = 0; is_kept && k < domain.operands; ++k) {
     if (domain.reduced_steps[k] == 0 || kernel.operands[k].role == Role::output) continue;
     (row_steps[k] == 0 ? common_bytes : bytes) +=
         static_cast<int64_t>(size_of(kernel.operands[k].dtype)) * domain.reduced_size;
   }
   const int64_t fewest = is_across ? fewest_rows_across : 1;
-  const int64_t fitting =
-      std::clamp(((is_across ? tile_bytes_across : tile_bytes_of_lanes) - common_bytes) / bytes,
-                 fewest, is_across ? tile_rows_across : tile_rows_of_lanes);
+  const int64_t most_bytes = is_across                  ? tile_bytes_across
+                             : kernel.reduced_loops > 1 ? tile_bytes_of_copies
+                                                        : tile_bytes_of_lanes;
+  const int64_t fitting = std::clamp((most_bytes - common_bytes) / bytes, fewest,
+                                     is_across ? tile_rows_across : tile_rows_of_lanes);
   if (launch.threads == 1) return std::min(fitting, last);
   const int64_t rows = domain.count(0, domain.rank);
   if (rows * domain.reduced_size < 2 * grain_of(kernel)) return std::min(fitting, last);

@@ -1,5 +1,8 @@
 #include "jit/passes/layouts.h"
 
+#include "core/backend.h"
+#include "fusion/groups.h"
+
 #include <algorithm>
 
 namespace nitinol::jit {
@@ -57,6 +60,18 @@ bool reduces_split_loop(const Node& node, const Layout& input, const Shape& shap
     if (input.strides[axes[k - 1]] != input.strides[axes[k]] * shape[axes[k]]) return true;
   }
   return false;
+}
+
+bool copies_rows(const Node& node, const Layout& input, const Shape& shape) {
+  const Dims axes = long_axes(node, shape);
+  if (axes.empty()) return false;
+  Dims sizes, strides;
+  for (const int64_t axis : axes) {
+    sizes.push_back(shape[static_cast<int>(axis)]);
+    strides.push_back(input.strides[static_cast<int>(axis)]);
+  }
+  return fusion::may_copy_rows(fusion::reduction_order_for(shape, axes), sizes, strides,
+                               backend(node.spec.device).limits());
 }
 
 }  // namespace nitinol::jit

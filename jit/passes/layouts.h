@@ -29,4 +29,8 @@ struct Layout {
 /// not one loop in memory.
 [[nodiscard]] bool reduces_split_loop(const Node& node, const Layout& input, const Shape& shape);
 
+/// Whether the kernel of `node`, a reduction of one of these two kinds, brings its rows together by
+/// itself.
+[[nodiscard]] bool copies_rows(const Node& node, const Layout& input, const Shape& shape);
+
 }  // namespace nitinol::jit

@@ -1,7 +1,8 @@
 // Example: t: f32[3, 4] = transpose x; r: f32[12] = reshape t becomes c = copy t; r = reshape c.
 // The copy is an elementwise op like any other, so it usually fuses with what made t and costs
-// nothing of its own. A sum over several axes that are not one loop in memory gets one, too; if
-// other axes lie between them, one in which they are neighbours:
+// nothing of its own. A sum over several axes that are not one loop in memory gets one, too, unless
+// its kernel brings its rows together; if other axes lie between them, one in which they are
+// neighbours:
 //   s: f32[3] = sum x axes=[0, 2] becomes p = permute x [1, 0, 2]; c = copy p; s = sum c axes=[1,
 //   2].
 #include "jit/passes/materialise_views.h"
@@ -25,7 +26,9 @@ bool reads_a_copy(const Graph& graph, const Node& node, const std::vector<Layout
   if (node.op->kind == OpKind::view) return !layout_of(graph, node, layouts).is_possible;
   if (node.op->kind != OpKind::reduce) return false;
   const Shape& shape = graph[node.inputs[0]].spec.shape;
-  return reduces_apart(node, shape) || reduces_split_loop(node, layouts[node.inputs[0]], shape);
+  const Layout& layout = layouts[node.inputs[0]];
+  return (reduces_apart(node, shape) || reduces_split_loop(node, layout, shape)) &&
+         !copies_rows(node, layout, shape);
 }
 
 bool reads_any_copy(const Graph& graph) {

@@ -138,7 +138,8 @@ class Simplifier {
     if (node.kind != Node::Kind::op) return false;
     if (node.op->kind == OpKind::elementwise) return true;
     return node.op->kind == OpKind::reduce &&
-           !reduces_split_loop(node, layouts_[operand], graph_[operand].spec.shape);
+           (!reduces_split_loop(node, layouts_[operand], graph_[operand].spec.shape) ||
+            copies_rows(node, layouts_[operand], graph_[operand].spec.shape));
   }
 
   [[nodiscard]] bool has_layout_of(Value v, Value other) const {

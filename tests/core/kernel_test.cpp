@@ -41,7 +41,7 @@ std::string text_of_bytes(const Kernel& kernel) {
 
 // Whoever adds a field adds changes of it below.
 using reflection::field_count;
-static_assert(field_count<Kernel> == 8 && field_count<Operand> == 4 && field_count<Stage> == 4 &&
+static_assert(field_count<Kernel> == 9 && field_count<Operand> == 4 && field_count<Stage> == 4 &&
               field_count<Source> == 2 && field_count<Sink> == 3 && field_count<Reduction> == 2 &&
               field_count<ScalarProgram> == 1 && field_count<ScalarInstr> == 6);
 
@@ -78,6 +78,7 @@ TEST_CASE("every field of a kernel is part of its identity", "[kernel]") {
       [](Kernel& k) { k.row_values[0] = ScalarType::f64; },
       [](Kernel& k) { k.row_values.clear(); },
       [](Kernel& k) { k.order = Order::sequential; },
+      [](Kernel& k) { k.reduced_loops = 2; },
       [](Kernel& k) { k.stores = Stores::non_temporal; },
   };
   const Kernel original = example();

@@ -15,9 +15,10 @@ using namespace nitinol::test;
 namespace {
 
 /// "exp mul | sum": the operations of each group, in the order of the program.
-std::string groups_of(const Graph& graph, bool is_enabled = true) {
+std::string groups_of(const Graph& graph, bool is_enabled = true,
+                      const DeviceLimits& limits = {.rows_of_vectors = 16}) {
   verify(graph, "test");
-  const fusion::Fusion fusion = fusion::fuse(graph, is_enabled);
+  const fusion::Fusion fusion = fusion::fuse(graph, is_enabled, limits);
   std::vector<const fusion::Group*> groups;
   for (const fusion::Group& group : fusion.groups) {
     if (!group.members.empty()) groups.push_back(&group);
@@ -34,8 +35,9 @@ std::string groups_of(const Graph& graph, bool is_enabled = true) {
   return text;
 }
 
-std::string groups(std::string_view text, bool is_enabled = true) {
-  return groups_of(parse(text, all_ops()), is_enabled);
+std::string groups(std::string_view text, bool is_enabled = true,
+                   const DeviceLimits& limits = {.rows_of_vectors = 16}) {
+  return groups_of(parse(text, all_ops()), is_enabled, limits);
 }
 
 /// The ops of each kernel of f(x)'s Plan, after checking that it gives eager's bits.
@@ -226,6 +228,34 @@ TEST_CASE("what several reductions of one kernel read through views is made ther
     return sum(y * y, {2, 3}) - square(sum(y, {2, 3}));
   };
   CHECK(kernel_sizes(spread, ramp({2, 5, 6, 20})).size() == 1);
+}
+
+TEST_CASE("a reduction over axes that do not merge is one kernel with what its operand is made of",
+          "[jit][fusion]") {
+  const auto spread = [](const Tensor& x) -> Tensor {
+    const Tensor y = exp(x);
+    return sum(y * y, {0, 2, 3}) - square(sum(y, {0, 2, 3}));
+  };
+  CHECK(kernel_sizes(spread, ramp({2, 5, 6, 20})).size() == 1);
+  const auto shifted = [](const Tensor& x) -> Tensor { return x - mean(x, {0, 2}, keepdims); };
+  CHECK(kernel_sizes(shifted, ramp({3, 5, 40})).size() == 1);
+  CHECK(kernel_sizes(shifted, ramp({3, 5, 4000})).size() == 1);
+  // An index along such an axis; what lies otherwise, or is repeated.
+  const auto weighted = [](const Tensor& x) -> Tensor {
+    const Tensor place = reshape(arange(0, 3, 1, f32), {3, 1, 1});
+    return sum(x * place * reshape(arange(0, 40, 1, f32), {1, 1, 40}), {0, 2});
+  };
+  kernel_sizes(weighted, ramp({3, 5, 40}));
+  const auto turned = [](const Tensor& x) -> Tensor {
+    return sum(x * permute(x, {2, 1, 0}), {0, 2});
+  };
+  kernel_sizes(turned, ramp({40, 5, 40}));
+  // Rows of many short parts are copied: one after the other they would leap through memory.
+  const std::string sums = "b = exp a; c = sum b axes=[0, 2] keepdims=false; return c";
+  CHECK(groups("a: f32[100, 3, 40] = input; " + sums) == "exp sum");
+  CHECK(groups("a: f32[100, 3, 40] = input; " + sums, true, {}) == "exp");
+  CHECK(groups("a: f32[20, 3, 2] = input; " + sums) == "exp sum");
+  CHECK(groups("a: f32[3000, 3, 4] = input; " + sums) == "exp");
 }
 
 TEST_CASE("what is checked is not read through a view that hides some of it", "[jit][fusion]") {

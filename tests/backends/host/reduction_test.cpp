@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 using namespace nitinol;
@@ -261,6 +263,130 @@ Kernel three_passes(bool is_kept, int16_t alias) {
 }
 
 }  // namespace
+
+namespace {
+
+/// Rows whose elements lie in parts: part 0 of each row, then part 1 of each, ...; `step` apart.
+struct Parts {
+  int64_t rows;
+  std::vector<int64_t> sizes;  ///< of the loops over a row, outermost first; the last is of a part
+  int64_t step;
+
+  [[nodiscard]] int64_t length() const {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
+  }
+  [[nodiscard]] int64_t row_step() const { return step * sizes.back(); }
+  /// Where an element lies.
+  [[nodiscard]] std::size_t place(int64_t row, int64_t i) const {
+    const std::vector<int64_t> list = strides();
+    int64_t at = row * list[0];
+    for (std::size_t k = sizes.size(); k > 0; i /= sizes[--k]) at += i % sizes[k - 1] * list[k];
+    return static_cast<std::size_t>(at);
+  }
+  /// Of all loops: along rows, then of a row. Outer loops leave gaps.
+  [[nodiscard]] std::vector<int64_t> strides() const {
+    std::vector<int64_t> list = {step};
+    for (std::size_t k = sizes.size() - 1; k > 0; --k) {
+      const int64_t points = list[0] * sizes[k];
+      list.insert(list.begin(), k + 1 == sizes.size() ? points * rows : points + 3);
+    }
+    list.insert(list.begin(), row_step());
+    return list;
+  }
+  /// The same of rows that lie as one.
+  [[nodiscard]] std::vector<int64_t> packed_strides() const {
+    std::vector<int64_t> list = {1};
+    for (std::size_t k = sizes.size(); k > 0; --k)
+      list.insert(list.begin(), list[0] * sizes[k - 1]);
+    return list;
+  }
+  [[nodiscard]] std::vector<float> apart(const std::vector<float>& packed) const {
+    std::vector<float> values(place(rows - 1, length() - 1) + 1, nan_value);
+    for (int64_t row = 0; row < rows; ++row) {
+      for (int64_t i = 0; i < length(); ++i)
+        values[place(row, i)] = packed[static_cast<std::size_t>(row * length() + i)];
+    }
+    return values;
+  }
+  /// A launch of these loops; each list in `strides` is an operand's.
+  [[nodiscard]] Call call(std::vector<void*> buffers,
+                          const std::vector<std::vector<int64_t>>& strides, int threads) const {
+    Call call = {.buffers = std::move(buffers), .sizes = {rows}, .strides = {}, .threads = threads};
+    call.sizes.insert(call.sizes.end(), sizes.begin(), sizes.end());
+    for (const auto& list : strides)
+      call.strides.insert(call.strides.end(), list.begin(), list.end());
+    return call;
+  }
+};
+
+template <class R>
+void check_parts(const Parts& parts, Combine combine, DType out, Device::Kind kind) {
+  const auto values = RandomNumbers(21).reals<float>(parts.rows * parts.length());
+  Kernel kernel = reduction(combine, f32, out, Order::lanes);
+  std::vector<float> packed = values, apart = parts.apart(values);
+  const auto expected = reduce<float, R>(kernel, packed, {parts.rows, parts.length()},
+                                         {parts.length(), 1}, Device::Kind::reference, 1);
+  kernel.reduced_loops = static_cast<uint8_t>(parts.sizes.size());
+  std::vector<int64_t> of_result(parts.sizes.size() + 1, 0);
+  of_result[0] = 1;
+  for (const int threads : {1, 2, 3}) {
+    std::vector<R> result(static_cast<std::size_t>(parts.rows));
+    parts.call({apart.data(), result.data()}, {parts.strides(), of_result}, threads)
+        .run(kernel, kind);
+    CHECK(same_bits(result, expected));
+  }
+}
+
+const std::vector<std::vector<int64_t>> sizes_of_parts = {
+    {3, 7},    {5, 64},   {33, 130},   {2, 9000},        {300, 31},
+    {2, 3, 5}, {1, 3, 5}, {7, 3, 300}, {2, 2, 2, 2, 700}};
+
+}  // namespace
+
+TEST_CASE("rows in parts are reduced as rows that lie as one", "[reduction]") {
+  const auto kind = GENERATE(Device::Kind::cpu, Device::Kind::reference);
+  const auto step = GENERATE(int64_t{1}, int64_t{2});
+  for (const auto& sizes : sizes_of_parts) {
+    CAPTURE(sizes, step);
+    const Parts parts = {.rows = 5, .sizes = sizes, .step = step};
+    check_parts<float>(parts, Combine::add, f32, kind);
+    check_parts<float>(parts, Combine::maximum, f32, kind);
+    check_parts<int64_t>(parts, Combine::arg_maximum, i64, kind);
+  }
+}
+
+TEST_CASE("what is stored for each element of rows in parts may lie in parts, too", "[reduction]") {
+  const auto kind = GENERATE(Device::Kind::cpu, Device::Kind::reference);
+  const auto [is_kept, alias] =
+      GENERATE(table<bool, int16_t>({{false, -1}, {true, -1}, {true, 1}}));
+  Kernel kernel = three_passes(is_kept, alias);
+  for (const auto& sizes : sizes_of_parts) {
+    CAPTURE(sizes, is_kept, alias);
+    const Parts parts = {.rows = 5, .sizes = sizes, .step = 2};
+    kernel.reduced_loops = static_cast<uint8_t>(sizes.size());
+    auto values = RandomNumbers(22).reals<float>(parts.rows * parts.length());
+    auto apart = parts.apart(values);
+    const auto packed_strides = parts.packed_strides(), strides = parts.strides();
+    const auto run = [&](const float* x, const auto& x_strides, float* out, const auto& out_strides,
+                         int threads) {
+      std::vector<void*> buffers = {const_cast<float*>(x), out};
+      std::vector<std::vector<int64_t>> of_operands = {x_strides, out_strides};
+      if (is_kept) {
+        buffers.push_back(nullptr);
+        of_operands.push_back(packed_strides);
+      }
+      parts.call(buffers, of_operands, threads).run(kernel, kind);
+    };
+    std::vector<float> expected(values.size());
+    run(values.data(), packed_strides, expected.data(), packed_strides, 1);
+    const bool is_in_place = alias >= 0;  // what is kept lies as one, and so does where
+    for (const int threads : {1, 2, 3}) {
+      std::vector<float> out(is_in_place ? values.size() : apart.size(), nan_value);
+      run(apart.data(), strides, out.data(), is_in_place ? packed_strides : strides, threads);
+      CHECK(same_bits(out, is_in_place ? expected : parts.apart(expected)));
+    }
+  }
+}
 
 TEST_CASE("a softmax in three passes runs in one launch", "[reduction]") {
   const auto kind = GENERATE(Device::Kind::cpu, Device::Kind::reference);
