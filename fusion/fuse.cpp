@@ -295,8 +295,9 @@ bool reduced_axes_merge(const Group& group, const Access& access) {
   if (group.reduced.size() < 2) return true;
   const Strides strides = squeezed(access);
   for (int i = 1; i < group.reduced.size(); ++i) {
+    const int outer = static_cast<int>(group.reduced[i - 1]);
     const int axis = static_cast<int>(group.reduced[i]);
-    if (strides[axis - 1] != strides[axis] * group.domain[axis]) return false;
+    if (strides[outer] != strides[axis] * group.domain[axis]) return false;
   }
   return true;
 }

@@ -246,6 +246,11 @@ TEST_CASE("a reduction over axes that do not merge is one kernel with what its o
     return sum(x * place * reshape(arange(0, 40, 1, f32), {1, 1, 40}), {0, 2});
   };
   kernel_sizes(weighted, ramp({3, 5, 40}));
+  const auto found = [](const Tensor& x) -> Tensor {
+    const Tensor rows = reshape(arange(0, 600, 1, i64), {3, 5, 40}) % 3;
+    return sum(gather(x, 0, rows), {0, 2});
+  };
+  kernel_sizes(found, ramp({3, 5, 40}));
   const auto turned = [](const Tensor& x) -> Tensor {
     return sum(x * permute(x, {2, 1, 0}), {0, 2});
   };
