@@ -233,7 +233,8 @@ class Drawer::Session : Chance {
       return add_normalized_operands(step, tensors) && is_accepted(step, tensors);
     }
     const bool indexes = op.name == "gather" || op.name == "masked_select" ||
-                         op.name == "nonzero" || op.name == "scatter";
+                         op.name == "nonzero" || op.name == "scatter" ||
+                         op.name == "scatter_add_along";
     if (indexes && program_.inputs.size() < 7 && below(3) != 0)
       return add_indexed_operands(step, tensors) && is_accepted(step, tensors);
     if (op.name == "rank_exchange" && program_.inputs.size() < 8) {  // a part for each rank
@@ -313,7 +314,8 @@ class Drawer::Session : Chance {
       if (x.tensor.rank() == 0 || x.tensor.size() == 0) return false;
       add(x);
       if (is_mask) shape = {x.tensor.shape()[0]};
-      if (step.op->name == "gather") shape = x.tensor.shape();
+      if (step.op->name == "gather" || step.op->name == "scatter_add_along")
+        shape = x.tensor.shape();
       if (step.op->name == "scatter") {
         Shape values = shape;
         for (int i = 1; i < x.tensor.rank(); ++i) values.push_back(x.tensor.shape()[i]);
