@@ -61,6 +61,12 @@ void written_rows(Timer& timer) {
     time_both(timer, "index.set", {.bytes = 14.0 * million}, set, normal(9, {million}), half,
               normal(10, {million / 2}));
   }
+  const auto moved = [](const Tensor& x) -> Tensor {
+    const Tensor y = tile(roll(x, {7}, {1}), {2, 3});
+    return cumsum(where(y > 0, y, y * 0.1F), 1);
+  };
+  if (timer.wants("index.moved"))
+    time_both(timer, "index.moved", {.bytes = 28.0 * million}, moved, normal(13, {1000, 1000}));
   const auto along = [](const Tensor& x, const Tensor& i) -> Tensor { return gather(x, 1, i); };
   if (timer.wants("index.along")) {
     time_both(timer, "index.along", {.bytes = 16.0 * 4096 * 256}, along, normal(11, {4096, 1024}),

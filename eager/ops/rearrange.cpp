@@ -185,11 +185,31 @@ Tensor tile(const Tensor& x, const Dims& repetitions) {
   Tensor result = x;
   while (result.rank() < repetitions.size()) result = unsqueeze(result, 0);
   const int skipped = result.rank() - repetitions.size();
-  for (int i = 0; i < repetitions.size(); ++i) {
-    check_at_least(0, "tile", "the number of repetitions", repetitions[i]);
-    if (repetitions[i] != 1) result = repeated(result, repetitions[i], skipped + i, skipped + i);
+  const auto count_of = [&](int i) { return i < skipped ? 1 : repetitions[i - skipped]; };
+  int repeats = 0;
+  for (int i = 0; i < result.rank(); ++i) {
+    check_at_least(0, "tile", "the number of repetitions", count_of(i));
+    if (count_of(i) != 1) ++repeats;
   }
-  return result;
+  if (result.rank() + repeats > max_rank) {  // one copy for each
+    for (int i = 0; i < result.rank(); ++i) {
+      if (count_of(i) != 1) result = repeated(result, count_of(i), i, i);
+    }
+    return result;
+  }
+  Shape apart, sizes;  // with an axis of its own for each repetition
+  for (int i = 0; i < result.rank(); ++i) {
+    if (count_of(i) != 1) {
+      apart.push_back(1);
+      sizes.push_back(count_of(i));
+    }
+    apart.push_back(result.shape()[i]);
+    sizes.push_back(result.shape()[i]);
+  }
+  const Tensor all = expand(reshape(result, apart), sizes);  // or an Error, if it is too large
+  Shape shape = result.shape();
+  for (int i = 0; i < result.rank(); ++i) shape[i] *= count_of(i);
+  return reshape(all, shape);
 }
 
 std::vector<Tensor> unstack(const Tensor& x, Integer axis) {

@@ -84,6 +84,12 @@ TEST_CASE("rearranged elements lie where they should", "[eager][rearrange]") {
   CHECK(same_bits(repeat(tensor({7.0, 8.0, 9.0}), tensor({2, 0, 1})), tensor({7.0, 7.0, 9.0})));
   CHECK(same_bits(tile(tensor({1.0, 2.0}), {2}), tensor({1.0, 2.0, 1.0, 2.0})));
   CHECK(tile(x, {2, 1, 2}).shape() == Shape{2, 2, 6});
+  const Tensor many =
+      numbered({2, 1, 3, 1, 1, 2});  // with an axis for each repetition one too many
+  const Tensor tiled = tile(many, {2, 3, 1, 2, 1, 1});
+  CHECK(tiled.shape() == Shape{4, 3, 3, 2, 1, 2});
+  CHECK(same_bits(tiled.at({Range{2, 4}, 2, all_of_axis, 1}).get(),
+                  many.at({all_of_axis, 0, all_of_axis, 0}).get()));
   CHECK(same_bits(tril(x), tensor({{0.0, 0.0, 0.0}, {3.0, 4.0, 0.0}})));
   CHECK(same_bits(triu(x, 1), tensor({{0.0, 1.0, 2.0}, {0.0, 0.0, 5.0}})));
   CHECK(same_bits(diagonal(x, -1), tensor({3.0})));
@@ -245,4 +251,13 @@ TEST_CASE("shapes broadcast", "[eager][rearrange]") {
   CHECK(broadcast_shapes({Shape{0}, Shape{1}}) == Shape{0});
   CHECK(broadcast_shapes(std::vector<Shape>{}) == Shape{});
   CHECK_THROWS_WITH(broadcast_shapes({Shape{2}, Shape{3}}), Catch::Contains("broadcast_shapes"));
+}
+
+TEST_CASE("a tensor that is repeated along several axes is copied once", "[rearrange]") {
+  const auto tiled = compile([](const Tensor& x) -> Tensor { return tile(x, {2, 1, 3}); });
+  const Tensor x = numbered({2, 3, 4});
+  for (int call = 0; call < 4; ++call) CHECK(same_bits(tiled(x), tile(x, {2, 1, 3})));
+  const jit::PlanReport plan = tiled.explain().signatures.at(0).plan;
+  REQUIRE(plan.steps.size() == 1);
+  CHECK(plan.steps[0].bytes_written == plan.steps[0].bytes_read * 6);
 }
