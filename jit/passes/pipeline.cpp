@@ -1,7 +1,7 @@
 // Order: what kernels cannot express is rewritten first, so that the others see graphs whose
 // layouts are known. Folding makes constants of what the rest would look at; simplify then reads
-// past nodes, which makes more of them equal, and so does hoisting; merging leaves the unused ones
-// to remove_dead. fail_first comes last, as all others keep the program's order.
+// past nodes, which makes more of them equal, and so do sinking and hoisting; merging leaves the
+// unused ones to remove_dead. fail_first comes last, as all others keep the program's order.
 #include "jit/passes/pipeline.h"
 
 #include "core/environment.h"
@@ -16,6 +16,7 @@
 #include "jit/passes/merge_duplicates.h"
 #include "jit/passes/remove_dead.h"
 #include "jit/passes/simplify.h"
+#include "jit/passes/sink_reshapes.h"
 
 #include <fmt/format.h>
 
@@ -33,6 +34,7 @@ constexpr Pass passes[] = {
     {"materialise_views", materialise_views, Pass::Need::required},
     {"fold_constants", fold_constants},
     {"simplify", simplify},
+    {"sink_reshapes", sink_reshapes},
     {"hoist_views", hoist_views},
     {"merge_duplicates", merge_duplicates},
     {"remove_dead", remove_dead},
