@@ -21,10 +21,9 @@ namespace nitinol::host {
 
 class RowCopies {
  public:
-  /// With memory for `points` of each such operand. Not empty if the kernel has one.
+  /// With memory for `points` of each such operand.
   RowCopies(const Kernel& kernel, const Launch& launch, const Domain& domain, int64_t points,
             Scratch& scratch);
-  [[nodiscard]] bool is_empty() const { return count_ == 0; }
 
   /// Brings in what a stage reads of a piece, which begins with element number `start` of rows
   /// whose first elements are at `rows`; `pointers` and `steps` are then those of what is visited.

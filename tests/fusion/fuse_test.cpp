@@ -1,6 +1,7 @@
 // Which operations become one kernel: graphs as text in, groups as text out.
 #include "fusion/fuse.h"
 
+#include "core/backend.h"
 #include "eager/all_ops.h"
 #include "jit/passes/pipeline.h"
 #include "tests/jit/calls.h"
@@ -232,14 +233,16 @@ TEST_CASE("what several reductions of one kernel read through views is made ther
 
 TEST_CASE("a reduction over axes that do not merge is one kernel with what its operand is made of",
           "[jit][fusion]") {
+  // Elsewhere, as on a GPU, what is reduced is copied first: with the same bits.
+  const bool brings_together = backend(default_device()).limits().rows_of_vectors > 0;
   const auto spread = [](const Tensor& x) -> Tensor {
     const Tensor y = exp(x);
     return sum(y * y, {0, 2, 3}) - square(sum(y, {0, 2, 3}));
   };
-  CHECK(kernel_sizes(spread, ramp({2, 5, 6, 20})).size() == 1);
+  CHECK((kernel_sizes(spread, ramp({2, 5, 6, 20})).size() == 1) == brings_together);
   const auto shifted = [](const Tensor& x) -> Tensor { return x - mean(x, {0, 2}, keepdims); };
-  CHECK(kernel_sizes(shifted, ramp({3, 5, 40})).size() == 1);
-  CHECK(kernel_sizes(shifted, ramp({3, 5, 4000})).size() == 1);
+  CHECK((kernel_sizes(shifted, ramp({3, 5, 40})).size() == 1) == brings_together);
+  CHECK((kernel_sizes(shifted, ramp({3, 5, 4000})).size() == 1) == brings_together);
   // An index along such an axis; what lies otherwise, or is repeated.
   const auto weighted = [](const Tensor& x) -> Tensor {
     const Tensor place = reshape(arange(0, 3, 1, f32), {3, 1, 1});
