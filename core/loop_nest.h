@@ -15,6 +15,15 @@ inline StrideClass class_of(int64_t stride) {
   return stride == 0 ? StrideClass::zero : stride == 1 ? StrideClass::one : StrideClass::any;
 }
 
+/// True if an operand of these strides walks through the loops from `first` on as if they were one.
+template <class List>
+[[nodiscard]] bool walks_as_one(const List& sizes, const List& strides, std::size_t first = 0) {
+  for (std::size_t i = first; i + 1 < static_cast<std::size_t>(sizes.size()); ++i) {
+    if (strides[i] != strides[i + 1] * sizes[i + 1]) return false;
+  }
+  return true;
+}
+
 /// Sizes of loops, outermost first, and per operand its strides along them, in elements. `List` is
 /// a sequence of Strides.
 template <class List>

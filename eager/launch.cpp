@@ -251,10 +251,7 @@ RowView rows_first(const Tensor& x, const Dims& axes) {
 }
 
 bool reduced_dims_merge(const RowView& view) {
-  for (int i = view.rows; i + 1 < view.shape.size(); ++i) {
-    if (view.strides[i] != view.strides[i + 1] * view.shape[i + 1]) return false;
-  }
-  return true;
+  return walks_as_one(view.shape, view.strides, static_cast<std::size_t>(view.rows));
 }
 
 /// True if the innermost loop jumps through memory that another loop would walk element by element

@@ -18,6 +18,13 @@ namespace nitinol::fusion {
   return std::ranges::find(axes, axis) != axes.end();
 }
 
+/// What `dims` has for these axes.
+[[nodiscard]] inline Dims along(const Dims& dims, const Dims& axes) {
+  Dims chosen;
+  for (const int64_t axis : axes) chosen.push_back(dims[axis]);
+  return chosen;
+}
+
 /// Whether a node is a reduction.
 [[nodiscard]] inline bool reduces(const Node& node) {
   return node.op->kind == OpKind::reduce;

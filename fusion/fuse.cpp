@@ -16,6 +16,7 @@
 // Being greedy has a price, part of which postpone.cpp gives back.
 #include "fusion/fuse.h"
 
+#include "core/loop_nest.h"
 #include "fusion/group_order.h"
 #include "fusion/groups.h"
 #include "fusion/nest_rules.h"
@@ -292,14 +293,8 @@ std::optional<LookedUp> looked_up(const Graph& graph, const Member& member) {
 }
 
 bool reduced_axes_merge(const Group& group, const Access& access) {
-  if (group.reduced.size() < 2) return true;
-  const Strides strides = squeezed(access);
-  for (int i = 1; i < group.reduced.size(); ++i) {
-    const int outer = static_cast<int>(group.reduced[i - 1]);
-    const int axis = static_cast<int>(group.reduced[i]);
-    if (strides[outer] != strides[axis] * group.domain[axis]) return false;
-  }
-  return true;
+  return group.reduced.size() < 2 ||
+         walks_as_one(along(group.domain, group.reduced), along(squeezed(access), group.reduced));
 }
 
 Fusion fuse(const Graph& graph, bool is_enabled, const DeviceLimits& limits) {

@@ -171,8 +171,8 @@ bool may_copy_rows(Order order, const Dims& sizes, const Dims& strides,
   if (order != Order::lanes || limits.rows_of_vectors == 0 || strides.back() < 0 ||
       strides.back() > 1)
     return false;
-  int64_t length = 1, run = sizes.back();
-  for (const int64_t size : sizes) length *= size;
+  const int64_t length = element_count(sizes);
+  int64_t run = sizes.back();
   for (int i = sizes.size() - 1; i > 0 && strides[i - 1] == strides[i] * sizes[i]; --i)
     run *= sizes[i - 1];
   return length > longest_turned_row &&
@@ -180,18 +180,12 @@ bool may_copy_rows(Order order, const Dims& sizes, const Dims& strides,
 }
 
 bool may_copy_rows(const Group& group, const Strides& strides, const DeviceLimits& limits) {
-  Dims sizes, along;
-  for (const int64_t axis : group.reduced) {
-    sizes.push_back(group.domain[static_cast<int>(axis)]);
-    along.push_back(strides[static_cast<int>(axis)]);
-  }
-  return may_copy_rows(group.order, sizes, along, limits);
+  return may_copy_rows(group.order, along(group.domain, group.reduced),
+                       along(strides, group.reduced), limits);
 }
 
 int64_t row_length(const Group& group) {
-  int64_t length = 1;
-  for (const int64_t axis : group.reduced) length *= group.domain[static_cast<int>(axis)];
-  return length;
+  return element_count(along(group.domain, group.reduced));
 }
 
 bool is_groupable(const Graph& graph, const Node& node, const DeviceLimits& limits) {

@@ -63,21 +63,14 @@ void run_across(Kernel& kernel, Loops& nest, const DeviceLimits& limits, bool is
   nest.move_before_last(rows);
 }
 
-/// Whether an operand walks the last loops, which are reduced, as one.
-bool walks_as_one(const Kernel& kernel, const Loops& nest, const Dims& strides) {
-  for (int i = nest.sizes.size() - kernel.reduced_loops; i + 1 < nest.sizes.size(); ++i) {
-    if (strides[i] != strides[i + 1] * nest.sizes[i + 1]) return false;
-  }
-  return true;
-}
-
 /// How an operand moves along the innermost loop. What Order::turned finds row by row is turned,
 /// as what lies along for Order::sequential, and what Order::across keeps lies across. What does
 /// not walk the reduced loops as one is brought into rows.
 StrideClass inner_class(const Kernel& kernel, const Loops& nest, std::size_t k, int inner,
                         const DeviceLimits& limits) {
   const Dims& strides = nest.strides[k];
-  if (!walks_as_one(kernel, nest, strides)) return StrideClass::one;
+  const auto first_reduced = static_cast<std::size_t>(nest.sizes.size() - kernel.reduced_loops);
+  if (!walks_as_one(nest.sizes, strides, first_reduced)) return StrideClass::one;
   const bool lies_along =
       strides[strides.size() - 1] == 1 && kernel.operands[k].role == Role::input;
   if (kernel.order == Order::sequential && limits.rows_of_vectors > 0 && lies_along &&
@@ -123,7 +116,7 @@ void arrange_loops(Lowered& out, const Dims& sizes, int reduced, std::vector<Dim
 void find_loops(Draft& draft) {
   const Group& group = draft.group;
   for (int axis = 0; axis < group.domain.size(); ++axis) {
-    if (std::ranges::find(group.reduced, axis) != group.reduced.end()) continue;
+    if (contains(group.reduced, axis)) continue;
     draft.rows.push_back(axis);
     draft.sizes.push_back(group.domain[axis]);
   }

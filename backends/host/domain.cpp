@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/kernel.h"
+#include "core/loop_nest.h"
 
 #include <fmt/format.h>
 
@@ -167,11 +168,8 @@ bool walks_apart(const Kernel& kernel, const Launch& launch, std::size_t operand
   const Role role = kernel.operands[operand].role;
   if (kernel.reduced_loops < 2 || (role != Role::input && role != Role::output)) return false;
   const std::size_t loops = launch.sizes.size();
-  const auto strides = launch.strides.subspan(operand * loops, loops);
-  for (std::size_t i = loops - kernel.reduced_loops; i + 1 < loops; ++i) {
-    if (strides[i] != strides[i + 1] * launch.sizes[i + 1]) return true;
-  }
-  return false;
+  return !walks_as_one(launch.sizes, launch.strides.subspan(operand * loops, loops),
+                       loops - kernel.reduced_loops);
 }
 
 void seek(const Domain& domain, int loops, int64_t index, Pointers& pointers) {

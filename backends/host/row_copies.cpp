@@ -3,7 +3,6 @@
 #include "core/kernel.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace nitinol::host {
@@ -40,8 +39,7 @@ RowCopies::RowCopies(const Kernel& kernel, const Launch& launch, const Domain& d
                      int64_t points, Scratch& scratch)
     : operands_(domain.operands),
       copied_(scratch.take<Copied>(domain.operands)),
-      loops_(kernel.reduced_loops),
-      sizes_(launch.sizes.data() + launch.sizes.size() - kernel.reduced_loops) {
+      sizes_(launch.sizes.last(kernel.reduced_loops)) {
   const std::size_t loops = launch.sizes.size();
   for (std::size_t k = 0; k < domain.operands; ++k) {
     if (!walks_apart(kernel, launch, k)) continue;
@@ -55,15 +53,9 @@ RowCopies::RowCopies(const Kernel& kernel, const Launch& launch, const Domain& d
 }
 
 void RowCopies::copy(const Copied& copied, const Piece& piece, int64_t start, char* rows) const {
-  std::array<int64_t, max_rank> at;
-  int64_t rest = start;
-  for (int i = loops_ - 1; i >= 0; --i) {
-    const auto loop = static_cast<std::size_t>(i);
-    at[loop] = rest % sizes_[i];
-    rest /= sizes_[i];
-    rows += at[loop] * copied.strides[i] * copied.size;
-  }
-  const auto last = static_cast<std::size_t>(loops_ - 1);
+  Dims at = indices_at(sizes_, start);
+  const int last = sizes_.size() - 1;
+  for (int i = 0; i <= last; ++i) rows += at[i] * copied.strides[i] * copied.size;
   const int64_t step = copied.strides[last] * copied.size;
   char* packed = copied.memory;
   for (int64_t left = piece.length; left > 0;) {
@@ -76,7 +68,7 @@ void RowCopies::copy(const Copied& copied, const Piece& piece, int64_t start, ch
     left -= count;
     at[last] += count;
     rows += count * step;
-    for (std::size_t i = last; i > 0 && at[i] == sizes_[i]; --i) {
+    for (int i = last; i > 0 && at[i] == sizes_[i]; --i) {
       rows += (copied.strides[i - 1] - at[i] * copied.strides[i]) * copied.size;
       at[i] = 0;
       ++at[i - 1];

@@ -9,6 +9,7 @@
 #include "backends/host/domain.h"
 #include "backends/host/reduction_tile.h"
 #include "backends/host/scratch.h"
+#include "core/shape.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -46,8 +47,7 @@ class RowCopies {
   std::size_t operands_;
   Copied* copied_;
   std::size_t count_ = 0;
-  int loops_;
-  const int64_t* sizes_;  ///< of the reduced loops
+  Dims sizes_;  ///< of the reduced loops
 };
 
 }  // namespace nitinol::host

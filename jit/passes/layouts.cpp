@@ -1,6 +1,7 @@
 #include "jit/passes/layouts.h"
 
 #include "core/backend.h"
+#include "core/loop_nest.h"
 #include "fusion/groups.h"
 
 #include <algorithm>
@@ -56,21 +57,14 @@ bool reduces_apart(const Node& node, const Shape& shape) {
 
 bool reduces_split_loop(const Node& node, const Layout& input, const Shape& shape) {
   const Dims axes = long_axes(node, shape);
-  for (int k = 1; k < axes.size(); ++k) {
-    if (input.strides[axes[k - 1]] != input.strides[axes[k]] * shape[axes[k]]) return true;
-  }
-  return false;
+  return !walks_as_one(fusion::along(shape, axes), fusion::along(input.strides, axes));
 }
 
 bool copies_rows(const Node& node, const Layout& input, const Shape& shape) {
   const Dims axes = long_axes(node, shape);
   if (axes.empty()) return false;
-  Dims sizes, strides;
-  for (const int64_t axis : axes) {
-    sizes.push_back(shape[static_cast<int>(axis)]);
-    strides.push_back(input.strides[static_cast<int>(axis)]);
-  }
-  return fusion::may_copy_rows(fusion::reduction_order_for(shape, axes), sizes, strides,
+  return fusion::may_copy_rows(fusion::reduction_order_for(shape, axes), fusion::along(shape, axes),
+                               fusion::along(input.strides, axes),
                                backend(node.spec.device).limits());
 }
 

@@ -14,13 +14,6 @@
 #include <vector>
 
 namespace nitinol::jit {
-namespace {
-
-bool is_number(const Node& node) {
-  return node.spec.shape.empty();
-}
-
-}  // namespace
 
 Graph sink_reshapes(Graph graph) {
   std::vector<bool> is_sunk;  // values of the new graph: reshapes that elementwise operations pass
@@ -39,7 +32,8 @@ Graph sink_reshapes(Graph graph) {
     for (const Value input : node.inputs) {
       const bool is_alike = is_sunk[input] && out[out[input].inputs[0]].spec.shape == shape &&
                             out[input].spec.shape == node.spec.shape;
-      if (!is_alike && !is_number(out[input])) return std::nullopt;
+      const bool is_number = out[input].spec.shape.empty();
+      if (!is_alike && !is_number) return std::nullopt;
     }
     Node reshape = out[*sunk];
     reshape.spec = node.spec;

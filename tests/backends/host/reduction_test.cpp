@@ -262,10 +262,6 @@ Kernel three_passes(bool is_kept, int16_t alias) {
   return kernel;
 }
 
-}  // namespace
-
-namespace {
-
 /// Rows whose elements lie in parts: part 0 of each row, then part 1 of each, ...; `step` apart.
 struct Parts {
   int64_t rows;
