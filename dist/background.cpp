@@ -8,8 +8,19 @@
 
 namespace nitinol::dist {
 
-void Background::wait_for(Job& job, FunctionRef<void()> interrupted) {
+void Background::begin_waiting() {
+  const std::lock_guard lock(queue_->mutex);
   awaited_.fetch_add(1, std::memory_order_relaxed);
+  queue_->has_changed.notify_all();
+}
+
+void Background::pause(std::chrono::microseconds longest) {
+  std::unique_lock lock(queue_->mutex);
+  queue_->has_changed.wait_for(lock, longest, [this] { return is_awaited(); });
+}
+
+void Background::wait_for(Job& job, FunctionRef<void()> interrupted) {
+  begin_waiting();
   const auto is_done = [&job] { return job.is_done_; };
   std::exception_ptr interrupt;
   std::unique_lock lock(job.mutex_);
@@ -49,6 +60,7 @@ void Background::wait_until_idle() {
   std::unique_lock lock(queue_->mutex);
   if (queue_->jobs.empty()) return;
   awaited_.fetch_add(1, std::memory_order_relaxed);
+  queue_->has_changed.notify_all();
   queue_->has_changed.wait(lock, [this] { return queue_->jobs.empty(); });
   awaited_.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -56,6 +68,7 @@ void Background::wait_until_idle() {
 void Background::run(const std::shared_ptr<Queue>& queue) {
   // Linux lets a thread that sleeps for a few microseconds sleep fifty more, in which a link idles.
   prctl(PR_SET_TIMERSLACK, 1000UL);
+  prctl(PR_SET_NAME, "nitinol dist");  // as tools that list threads show it
   std::unique_lock lock(queue->mutex);
   while (true) {
     queue->has_changed.wait(lock, [&] { return queue->is_over || !queue->jobs.empty(); });

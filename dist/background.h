@@ -4,6 +4,7 @@
 #include "core/function_ref.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -41,6 +42,8 @@ class Background {
   void wait_for(Job& job, FunctionRef<void()> interrupted);
   /// Whether somebody does nothing but wait.
   [[nodiscard]] bool is_awaited() const { return awaited_.load(std::memory_order_relaxed) > 0; }
+  /// For a job: sleeps so long, or until somebody does nothing but wait.
+  void pause(std::chrono::microseconds longest);
   /// Until there is no job any more.
   void wait_until_idle();
 
@@ -52,6 +55,8 @@ class Background {
     bool is_running = false, is_over = false;
   };
   static void run(const std::shared_ptr<Queue>& queue);
+  /// From now on somebody waits.
+  void begin_waiting();
 
   /// The thread's, too, which may outlive the group: its last job may hold that.
   std::shared_ptr<Queue> queue_;

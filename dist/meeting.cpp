@@ -12,6 +12,7 @@
 #include <cstring>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 namespace nitinol::dist {
 namespace {
@@ -178,7 +179,11 @@ void Meeting::ask_others(double waited) {
 
 bool Meeting::has_ended(Peer& peer) {
   Engine& engine = *world_.engine;
-  const auto is_done = [&engine](Request& request) { return engine.is_done(request); };
+  const auto is_done = [&](Request& request) {
+    if (!engine.is_done(request)) return false;
+    ++ended_;
+    return true;
+  };
   if (peer.in.stage == Stage::first && is_done(peer.in.first)) read_first(peer);
   if (peer.in.stage == Stage::rest) {
     std::erase_if(peer.in.rest, is_done);
@@ -202,16 +207,22 @@ bool Meeting::poll() {
 void Meeting::wait(bool is_beside) {
   constexpr int busy_polls = 200, looks_at_others = 64;
   // Beside others that compute: so many polls, as MPI looks at its sockets now and then only, and a
-  // pause.
-  constexpr int burst = 128;
-  constexpr std::chrono::microseconds pause(50);
+  // pause, which is longer each time while nothing comes. Threads that yield instead share a core
+  // in turns.
+  constexpr int burst = 8;
+  constexpr std::chrono::microseconds shortest(100), longest(1600);
+  std::chrono::microseconds pause = shortest;
+  uint64_t ended = 0;
   for (int polls = 0; !poll(); ++polls) {
     if (!mismatch_.empty()) break;
     if (polls % looks_at_others == looks_at_others - 1) check_others();
-    if (polls % burst == burst - 1 && is_beside && !group_.background.is_awaited())
-      std::this_thread::sleep_for(pause);
-    else if (polls >= busy_polls)  // more ranks than cores wait for each other
+    if (is_beside && !group_.background.is_awaited()) {
+      if (polls % burst != burst - 1) continue;
+      pause = std::exchange(ended, ended_) != ended_ ? shortest : std::min(2 * pause, longest);
+      group_.background.pause(pause);
+    } else if (polls >= busy_polls) {  // more ranks than cores wait for each other
       std::this_thread::yield();
+    }
   }
   if (!mismatch_.empty()) fail(mismatch_);
   has_ended_ = true;

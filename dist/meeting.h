@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,6 +70,7 @@ class Meeting {
   boost::container::small_vector<Peer, 3> peers_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point asked_ = began_;  ///< whether it shall go on
+  uint64_t ended_ = 0;    ///< messages that have come or gone
   std::string mismatch_;  ///< what a member does that is something else
   bool has_ended_ = false;
   bool has_asked_ = false;  ///< ask_others()
