@@ -47,6 +47,8 @@ struct Collective {
     gather,     ///< operands x, y[n, ...]: x goes to all, y[r] comes from rank r
     broadcast,  ///< operands x, y of its shape: that of rank `partner`
     permute,    ///< operands x, y of its shape: x goes to the rank `partner` after this one
+    reduce,     ///< operands x, y of its shape: the sum over ranks; their mean if `partner` is 1.
+                ///< Of a group that shares memory (dist/add_rows.h)
   };
   Kind kind = Kind::exchange;
   int group = 0;

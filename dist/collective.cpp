@@ -1,7 +1,9 @@
 #include "dist/collective.h"
 
 #include "core/error.h"
+#include "core/round_up.h"
 #include "core/strided.h"
+#include "dist/add_rows.h"
 #include "dist/calls.h"
 #include "dist/meeting.h"
 
@@ -82,10 +84,14 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
     // Each begins with the one after it, so that not all send to the same.
     for (int step = 1; step < size; ++step) {
       const int other = (rank + step) % size;
+      const bool is_own = kind == Kind::exchange;
       dealings.push_back({.member = other,
-                          .out = source(kind == Kind::exchange ? block_at(other) : 0),
-                          .in = place(block_at(other))});
+                          .out = source(is_own ? block_at(other) : 0),
+                          .in = place(block_at(other)),
+                          .out_part = is_own ? step - 1 : 0,
+                          .in_part = is_own ? size - step - 1 : 0});
     }
+    all.parts = kind == Kind::exchange ? size - 1 : 1;
     keep(kind == Kind::exchange ? block_at(rank) : 0, block_at(rank));
   } else if (kind == Kind::broadcast) {
     const int root = collective.partner;
@@ -97,7 +103,9 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
       keep(0, 0);
     else
       dealings.push_back({.member = root, .out = nullptr, .in = place(0), .is_answered = true});
-  } else {  // to the one `partner` after this
+  } else if (kind == Kind::reduce) {
+    keep(0, 0);  // of a group of one
+  } else {       // to the one `partner` after this
     const int shift = collective.partner;
     const int next = (rank + shift) % size, before = (rank + size - shift) % size;
     if (next == rank) {
@@ -112,32 +120,16 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
   return all;
 }
 
-/// Waits for the other members of `group`, whose mutex is held.
-void run(World& world, GroupState& group, const Header& header, const Dealings& dealings,
-         bool is_beside = false) {
-  const auto keep = [&] {
-    if (dealings.kept != nullptr) std::memcpy(dealings.kept_to, dealings.kept, dealings.bytes);
-  };
-  if (dealings.others.empty()) return keep();
+void keep(const Dealings& dealings, std::size_t at, std::size_t bytes) {
+  if (dealings.kept != nullptr) std::memcpy(dealings.kept_to + at, dealings.kept + at, bytes);
+}
+
+void run_by_messages(World& world, GroupState& group, const Header& header,
+                     const Dealings& dealings, bool is_beside) {
+  if (dealings.others.empty()) return keep(dealings, 0, dealings.bytes);
   Meeting meeting(world, group, header, dealings);
-  keep();  // while what was sent is on its way
+  keep(dealings, 0, dealings.bytes);  // while what was sent is on its way
   meeting.wait(is_beside);
-}
-
-void run_on_host(World& world, GroupState& group, const LibraryCall& call,
-                 std::span<void* const> buffers, bool is_beside) {
-  const Dense dense(call.operands[0], buffers[0]);
-  const std::lock_guard lock(group.mutex);
-  const std::size_t bytes = block_bytes(call, group);
-  run(world, group, header_of(call, bytes),
-      dealings_of(call.collective, group, bytes, dense.data(), static_cast<std::byte*>(buffers[1])),
-      is_beside);
-}
-
-/// For what the calling thread does itself, after what goes on beside.
-std::unique_lock<std::mutex> turn_of(GroupState& group) {
-  group.background.wait_until_idle();
-  return std::unique_lock(group.mutex);
 }
 
 std::vector<std::byte> gather_bytes(World& world, GroupState& group, std::span<const std::byte> own,
@@ -150,8 +142,109 @@ std::vector<std::byte> gather_bytes(World& world, GroupState& group, std::span<c
                    .rank = 1,
                    .shape = {static_cast<int64_t>(own.size())}};
   std::ranges::copy(function.substr(0, header.call.size() - 1), header.call.begin());
-  run(world, group, header, dealings_of(gather, group, own.size(), own.data(), all.data()));
+  run_by_messages(world, group, header,
+                  dealings_of(gather, group, own.size(), own.data(), all.data()), false);
   return all;
+}
+
+/// The same without data.
+Dealings headers_of(Dealings dealings) {
+  dealings.bytes = 0;
+  return dealings;
+}
+
+/// By the members' slots, in rounds.
+void run_by_memory(World& world, GroupState& group, const Header& header, const Dealings& dealings,
+                   bool is_beside) {
+  SharedMemory& memory = *group.memory;
+  const Dealings headers = headers_of(dealings);
+  const std::size_t part =
+      SharedMemory::slot_bytes / static_cast<std::size_t>(dealings.parts) / 64 * 64;
+  const auto part_at = [part](int number) { return part * static_cast<std::size_t>(number); };
+  for (std::size_t at = 0; at < dealings.bytes; at += part) {
+    const std::size_t bytes = std::min(part, dealings.bytes - at);
+    memory.begin_round();
+    for (int i = 0; i < dealings.parts; ++i) {
+      memory.put(part_at(i), dealings.others[static_cast<std::size_t>(i)].out + at, bytes);
+    }
+    Meeting meeting(world, group, header, headers, at > 0);
+    keep(dealings, at, bytes);
+    meeting.wait(is_beside);
+    for (const Dealing& dealing : dealings.others)
+      std::memcpy(dealing.in + at, memory.slot(dealing.member) + part_at(dealing.in_part), bytes);
+  }
+}
+
+/// Sums or means of all members' elements: each member forms those of its part, in the order of
+/// members, and gives them to the others, by the slots.
+void reduce_by_memory(World& world, GroupState& group, const LibraryCall& call,
+                      const std::byte* from, std::byte* to, bool is_beside) {
+  constexpr std::size_t line = 64;
+  SharedMemory& memory = *group.memory;
+  const auto rank = static_cast<std::size_t>(group.rank), size = group.ranks.size();
+  const std::size_t bytes = block_bytes(call, group);
+  const Header header = header_of(call, bytes);
+  const Dealings headers = dealings_of({.kind = Collective::Kind::gather}, group, 0, nullptr, to);
+  const auto meet = [&](bool continues) {
+    Meeting(world, group, header, headers, continues).wait(is_beside);
+  };
+  // A slot holds each member's part, and a part of sums.
+  const std::size_t most = (SharedMemory::slot_bytes / (size + 1) - line) * size;
+  const std::size_t rounds = (bytes + most - 1) / most;
+  const std::size_t part = round_up((bytes + rounds * size - 1) / (rounds * size), line);
+  std::vector<const std::byte*> rows(size);
+  for (std::size_t begin = 0; begin < bytes; begin += part * size) {
+    const auto at = [&](std::size_t member) { return std::min(bytes, begin + member * part); };
+    const auto length = [&](std::size_t member) { return at(member + 1) - at(member); };
+    memory.begin_round();
+    for (std::size_t other = 0; other < size; ++other)
+      if (other != rank) memory.put(other * part, from + at(other), length(other));
+    meet(begin > 0);
+    for (std::size_t member = 0; member < size; ++member) {
+      rows[member] =
+          member == rank ? from + at(rank) : memory.slot(static_cast<int>(member)) + rank * part;
+    }
+    add_rows(call.operands[0].dtype, rows, length(rank), call.collective.partner != 0,
+             to + at(rank));
+    memory.put(size * part, to + at(rank), length(rank));
+    meet(true);
+    for (std::size_t other = 0; other < size; ++other) {
+      if (other == rank) continue;
+      std::memcpy(to + at(other), memory.slot(static_cast<int>(other)) + size * part,
+                  length(other));
+    }
+  }
+}
+
+/// Waits for the other members of `group`, whose mutex is held.
+void run(World& world, GroupState& group, const Header& header, const Dealings& dealings,
+         bool is_beside = false) {
+  const bool is_long = dealings.parts > 0 && dealings.bytes > Meeting::inline_bytes &&
+                       dealings.bytes <= SharedMemory::most_bytes;
+  if (is_long && group.memory != nullptr)
+    run_by_memory(world, group, header, dealings, is_beside);
+  else
+    run_by_messages(world, group, header, dealings, is_beside);
+}
+
+void run_on_host(World& world, GroupState& group, const LibraryCall& call,
+                 std::span<void* const> buffers, bool is_beside) {
+  const Dense dense(call.operands[0], buffers[0]);
+  const std::lock_guard lock(group.mutex);
+  const std::size_t bytes = block_bytes(call, group);
+  if (call.collective.kind == Collective::Kind::reduce && group.size() > 1) {
+    return reduce_by_memory(world, group, call, dense.data(), static_cast<std::byte*>(buffers[1]),
+                            is_beside);
+  }
+  run(world, group, header_of(call, bytes),
+      dealings_of(call.collective, group, bytes, dense.data(), static_cast<std::byte*>(buffers[1])),
+      is_beside);
+}
+
+/// For what the calling thread does itself, after what goes on beside.
+std::unique_lock<std::mutex> turn_of(GroupState& group) {
+  group.background.wait_until_idle();
+  return std::unique_lock(group.mutex);
 }
 
 class Beside final : public Underway {

@@ -4,6 +4,7 @@
 #include "dist/background.h"
 #include "dist/engine.h"
 #include "dist/group.h"
+#include "dist/shared_memory.h"
 
 #include <array>
 #include <atomic>
@@ -51,6 +52,8 @@ struct GroupState {
   uint64_t number = 0;       ///< of the last collective
   std::vector<Header> last;  ///< by rank: what was heard last
   std::vector<std::byte> scratch;
+  /// The same on all members, from the beginning. Null: all goes by messages.
+  std::unique_ptr<SharedMemory> memory;
 
   Background background;  ///< collectives that go on beside what began them
 
@@ -76,7 +79,8 @@ struct World {
   bool takes_threads = false;  ///< the engine does
   std::thread::id thread;      ///< that opened the engine
   double timeout = 300;
-  bool is_strict = false;  ///< NITINOL_CHECK=ranks
+  bool is_strict = false;    ///< NITINOL_CHECK=ranks
+  bool wants_memory = true;  ///< NITINOL_DIST_MEMORY
   int local_rank = 0, local_size = 1;
   std::vector<std::string> hosts;  ///< by rank in the world
   std::shared_ptr<GroupState> all;
@@ -110,6 +114,7 @@ void send_notice(World& world, const GroupState& group, const Notice& notice);
 /// Group number `id`. Throws Error(value) if it is no more.
 [[nodiscard]] std::shared_ptr<GroupState> group_with(World& world, int id);
 /// Makes a group known to this process. Its tag is one that no member has for another group.
+/// Its members may call open_memory() next.
 [[nodiscard]] std::shared_ptr<GroupState> add_group(World& world, std::vector<int> ranks, int tag);
 
 }  // namespace nitinol::dist

@@ -37,6 +37,7 @@ std::string text_of(const Header& header) {
   std::string partner;
   if (kind == Collective::Kind::broadcast) partner = fmt::format(" from rank {}", header.partner);
   if (kind == Collective::Kind::permute) partner = fmt::format(" by a shift of {}", header.partner);
+  if (kind == Collective::Kind::reduce && header.partner != 0) partner = " for its mean";
   return fmt::format("{} number {} of {}{}{}{}{}", function, header.number,
                      name_of(static_cast<DType>(header.dtype)), to_string(shape),
                      header.is_on_device != 0 ? " on a GPU" : "", partner,
@@ -59,9 +60,11 @@ std::string size_text(uint64_t bytes) {
 
 }  // namespace
 
-Meeting::Meeting(World& world, GroupState& group, Header header, const Dealings& dealings)
+Meeting::Meeting(World& world, GroupState& group, Header header, const Dealings& dealings,
+                 bool continues)
     : world_(world), group_(group), header_(header), bytes_(dealings.bytes) {
-  header_.number = ++group.number;
+  if (!continues) ++group.number;
+  header_.number = group.number;
   header_.is_strict = world.is_strict ? 1 : 0;
   if (world.has_failed) {
     const std::lock_guard lock(world.mutex);
@@ -162,7 +165,7 @@ void Meeting::note_mismatch(int member, const Header& told) {
 /// it anything: who has waited long tells all in what.
 void Meeting::ask_others(double waited) {
   const auto kind = static_cast<Collective::Kind>(header_.kind);
-  if (kind == Collective::Kind::exchange || kind == Collective::Kind::gather) return;
+  if (kind != Collective::Kind::broadcast && kind != Collective::Kind::permute) return;
   const std::lock_guard lock(world_.mutex);
   if (!has_asked_ && waited > asks_after) {
     has_asked_ = true;

@@ -24,8 +24,10 @@ class Meeting {
  public:
   /// Begins: `header` says what is done, but for its number. The group's mutex is held until the
   /// end. Of dealings of no bytes the headers alone are sent, as where something else
-  /// moves what they speak of. Throws Error(io) if the group has failed, or the engine fails.
-  Meeting(World& world, GroupState& group, Header header, const Dealings& dealings);
+  /// moves what they speak of. `continues`: the last collective goes on. Throws Error(io) if the
+  /// group has failed, or the engine fails.
+  Meeting(World& world, GroupState& group, Header header, const Dealings& dealings,
+          bool continues = false);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -34,9 +36,10 @@ class Meeting {
   /// from whom no core is taken.
   void wait(bool is_beside);
 
- private:
   static constexpr std::size_t first_bytes = 2048;
   static constexpr std::size_t inline_bytes = first_bytes - sizeof(Header);
+
+ private:
   static constexpr double asks_after = 1;  ///< seconds
   enum class Stage : uint8_t { first, rest, done };
   /// One direction of a dealing.
@@ -70,7 +73,7 @@ class Meeting {
   boost::container::small_vector<Peer, 3> peers_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point asked_ = began_;  ///< whether it shall go on
-  uint64_t ended_ = 0;    ///< messages that have come or gone
+  uint64_t ended_ = 0;                                    ///< messages that have come or gone
   std::string mismatch_;  ///< what a member does that is something else
   bool has_ended_ = false;
   bool has_asked_ = false;  ///< ask_others()

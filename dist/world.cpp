@@ -87,6 +87,29 @@ std::vector<T> gathered(GroupState& group, const T& own, std::string_view functi
   return all;
 }
 
+/// For a new group, by all of its members.
+void open_memory(World& world, GroupState& group, std::string_view function) {
+  if (group.size() == 1) return;
+  const auto host_of = [&](int rank) -> const std::string& {
+    return world.hosts[static_cast<std::size_t>(group.ranks[static_cast<std::size_t>(rank)])];
+  };
+  std::string reason;
+  for (int rank = 1; rank < group.size() && reason.empty(); ++rank)
+    if (host_of(rank) != host_of(0)) reason = fmt::format("rank {} is on another host", rank);
+  if (reason.empty()) {
+    if (!world.wants_memory) reason = "NITINOL_DIST_MEMORY=0";
+    const auto gather = [&](std::span<const std::byte> own) {
+      return gather_bytes(group, own, function);
+    };
+    group.memory = SharedMemory::open(group.rank, group.size(), gather, reason);
+    group.number = 0;  // the user's first is number 1
+  }
+  if (group.memory != nullptr) return;
+  if (reason.empty()) reason = "another rank cannot share memory";
+  log(LogLevel::info, fmt::format("dist: rank {} of {} exchanges by messages alone: {}", group.rank,
+                                  group.size(), reason));
+}
+
 /// Cores of this process for each that runs on them.
 int threads_for(const std::vector<Hello>& all, int rank) {
   const Hello& own = all[static_cast<std::size_t>(rank)];
@@ -174,7 +197,6 @@ void join(World& world, const Start& start) {
 void get_to_know(World& world) {
   GroupState& all = *world.all;
   const std::vector<Hello> hellos = gathered(all, own_hello(), "dist::init");
-  all.number = 0;  // the user's first is number 1
   const Hello& own = hellos[static_cast<std::size_t>(all.rank)];
   world.local_size = 0;
   for (std::size_t rank = 0; rank < hellos.size(); ++rank) {
@@ -193,6 +215,8 @@ void get_to_know(World& world) {
                    .fix = {}});
     }
   }
+  all.number = 0;  // the user's first is number 1
+  open_memory(world, all, "dist::init");
   if (!has_chosen_threads()) set_num_threads(threads_for(hellos, all.rank));
   if (all.rank == 0) {
     log(LogLevel::info,
@@ -227,6 +251,8 @@ void init(const Options& options) {
   world->thread = std::this_thread::get_id();
   world->timeout = timeout_of(options);
   world->is_strict = are_ranks_checked();
+  constexpr std::array<std::string_view, 2> switches = {"0", "1"};
+  world->wants_memory = environment_choice("NITINOL_DIST_MEMORY", switches) != 0;
   world->all = std::make_shared<GroupState>();
   world->all->tag = first_group_tag;
   world->all->ranks = {0};
@@ -416,7 +442,9 @@ Group Group::split(Integer colour, Integer key) const {
   std::ranges::stable_sort(members, {},
                            [&](int rank) { return all[static_cast<std::size_t>(rank)].key; });
   for (int& rank : members) rank = state.ranks[static_cast<std::size_t>(rank)];
-  return group_of(add_group(world, std::move(members), static_cast<int>(tag)));
+  auto group = add_group(world, std::move(members), static_cast<int>(tag));
+  open_memory(world, *group, "Group::split");
+  return group_of(std::move(group));
 }
 
 }  // namespace nitinol::dist

@@ -158,7 +158,7 @@ Samples transfer_samples(const Op&) {
 Samples collective_samples(const Op& op) {
   Samples out;
   const bool has_parts = op.name == "rank_exchange";
-  for (const DType dtype : list_of(any_dtype)) {
+  for (const DType dtype : list_of(op.accepts)) {
     for (const Shape& shape : {Shape{1, 3, 2}, Shape{1}, Shape{1, 0}, Shape{5}, Shape{}}) {
       if (has_parts && (shape.size() == 0 || shape[0] != 1)) continue;
       out.push_back({.inputs = {random_values(dtype, shape, 15)},
@@ -471,6 +471,7 @@ const std::map<std::string_view, Maker>& makers() {
       {"transfer", transfer_samples},
       {"rank_exchange", collective_samples},
       {"rank_gather", collective_samples},
+      {"rank_reduce", collective_samples},
       {"rank_broadcast", collective_samples},
       {"rank_permute", collective_samples}};
   return table;

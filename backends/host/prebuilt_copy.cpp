@@ -3,9 +3,9 @@
 
 #include "backends/host/convert.h"
 #include "backends/host/prebuilt_stages.h"
-#include "backends/host/stream.h"
 #include "backends/host/transpose.h"
 #include "core/kernel.h"
+#include "core/stream.h"
 #include "core/word.h"
 
 #include <cstring>

@@ -17,11 +17,11 @@
 #include "backends/host/convert.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
-#include "backends/host/stream.h"
 #include "backends/host/transpose.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "core/pick_loop.h"
+#include "core/stream.h"
 
 #include <algorithm>
 #include <array>

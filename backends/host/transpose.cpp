@@ -9,8 +9,8 @@
 
 #include "backends/host/transpose.h"
 
-#include "backends/host/stream.h"
 #include "backends/host/transpose_narrow.h"
+#include "core/stream.h"
 #include "core/word.h"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
 #include "eager/ops/collectives.h"
 
+#include "dist/add_rows.h"
 #include "dist/calls.h"
 #include "dist/group_state.h"
 #include "eager/apply.h"
@@ -81,12 +82,15 @@ Tensor exchange_rule(const GradientCall& c, int);
 Tensor gather_rule(const GradientCall& c, int);
 Tensor broadcast_rule(const GradientCall& c, int);
 Tensor permute_rule(const GradientCall& c, int);
+Tensor reduce_rule(const GradientCall& c, int);
 
 consteval Op collective(std::string_view name, Spec (*infer)(const Op&, Inputs, const Attrs&),
                         LibraryCall (*call)(Inputs, const Attrs&, const Spec&),
-                        Tensor (*rule)(const GradientCall&, int), std::string_view summary) {
+                        Tensor (*rule)(const GradientCall&, int), std::string_view summary,
+                        DTypes accepts = any_dtype) {
   return {.name = name,
           .kind = OpKind::library,
+          .accepts = accepts,
           .effect = Effect::ordered,
           .attr_names = collective_attrs,
           .infer = infer,
@@ -104,6 +108,9 @@ constexpr auto collectives = family({
                "The tensor of one rank."),
     collective("rank_permute", infer_same, call_of<Kind::permute>, permute_rule,
                "The tensor of the rank so many before."),
+    collective("rank_reduce", infer_same, call_of<Kind::reduce>, reduce_rule,
+               "The sum of the ranks' tensors, or their mean, by memory that they share.",
+               dist::added_dtypes),
 });
 
 /// Whose call it is, for ops: `partner` is the third of their attributes.
@@ -168,6 +175,9 @@ Tensor permute_rule(const GradientCall& c, int) {
   const int64_t ranks = ranks_of(c.attrs), shift = attr<int64_t>(c.attrs, 2);
   return apply(collectives["rank_permute"], {&c.gradient},
                attrs_of(c.attrs, (ranks - shift) % ranks));
+}
+Tensor reduce_rule(const GradientCall& c, int) {
+  return apply(collectives["rank_reduce"], {&c.gradient}, c.attrs);
 }
 
 }  // namespace
@@ -251,8 +261,19 @@ Tensor ended(const Halves& halves, Reduce how) {
   return reshape(halves.padding > 0 ? slice(all, 0, {.start = 0, .stop = size}) : all, x.shape());
 }
 
+int64_t bytes_of(const Tensor& x) {
+  return x.size() * static_cast<int64_t>(size_of(x.dtype()));
+}
 bool is_much(const Tensor& x) {
-  return x.size() * static_cast<int64_t>(size_of(x.dtype())) > gathered_bytes;
+  return bytes_of(x) > gathered_bytes;
+}
+
+/// Whether one step does it all, which writes and reads the least.
+bool goes_by_memory(const Tensor& x, Reduce how, const Members& members) {
+  return members.state.memory != nullptr && (how == Reduce::sum || how == Reduce::mean) &&
+         x.device().kind == Device::Kind::cpu && is_much(x) &&
+         bytes_of(x) <= static_cast<int64_t>(SharedMemory::most_bytes) &&
+         added_dtypes.contains(x.dtype()) && members.ranks <= most_added;
 }
 
 }  // namespace
@@ -264,6 +285,10 @@ Tensor all_reduce(const Tensor& x, Reduce how, const Group& group, std::source_l
       how == Reduce::mean ? floating.contains(x.dtype()) : x.dtype() != boolean;
   if (ranks == 1) return is_same_type ? x : joined_as(unsqueeze(x, 0), how, x.dtype());
   if (!is_much(x)) return joined_as(gather(x, members.attrs), how, x.dtype());
+  if (goes_by_memory(x, how, members)) {
+    return apply(collectives["rank_reduce"], {&x},
+                 attrs_of(members.attrs, how == Reduce::mean ? 1 : 0));
+  }
   return ended(begun(x, members), how);
 }
 
@@ -276,7 +301,7 @@ std::vector<Tensor> all_reduce(std::span<const Tensor> list, Reduce how, const G
   };
   for (const Tensor& x : list) {
     const Members members(group, "all_reduce", x.shape(), place);
-    if (members.ranks == 1 || !is_much(x)) {
+    if (members.ranks == 1 || !is_much(x) || goes_by_memory(x, how, members)) {
       end();
       results.push_back(all_reduce(x, how, group, place));
       continue;

@@ -4,9 +4,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace nitinol::collectives_test {
@@ -32,7 +34,8 @@ std::vector<float> added_in_order(int64_t count) {
 }  // namespace
 
 TEST_CASE("all_reduce adds in the order of ranks, whatever the size", "[dist]") {
-  for (const int64_t count : {1, 2, 3, 17, 1000, 4096, 4097, 20000, 20001, 100003}) {
+  for (const int64_t count :
+       {1, 2, 3, 17, 1000, 4096, 4097, 20000, 20001, 100003, 700001, 1048576, 1048577}) {
     CAPTURE(count);
     CHECK(dist::all_reduce(own({count})).to_vector<float>() == added_in_order(count));
   }
@@ -56,6 +59,46 @@ TEST_CASE("all_reduce joins what all ranks have", "[dist]") {
       CHECK(same_bits(dist::all_reduce(x, Reduce::min), expect(min(rows, 0))));
       CHECK(same_bits(dist::all_reduce(x, Reduce::mean), expect(mean(rows, 0))));
     }
+  }
+}
+
+TEST_CASE("what goes in several rounds comes whole", "[dist]") {
+  const int n = ranks(), me = rank();
+  const Shape much = {1'000'003};  // 4 MB
+  std::vector<Tensor> all, parts;
+  for (int r = 0; r < n; ++r) all.push_back(of_rank(r, much));
+  CHECK(same_bits(dist::all_gather(own(much)), concat(all)));
+  const int64_t part = 400'001;
+  for (int r = 0; r < n; ++r) {
+    parts.push_back(
+        slice(of_rank(r, {n * part}), 0, {.start = me * part, .stop = (me + 1) * part}));
+  }
+  CHECK(same_bits(dist::all_to_all(own({n * part})), concat(parts)));
+  CHECK(same_bits(dist::all_reduce(own(much, f64), Reduce::mean), mean(of_all(much, f64), 0)));
+}
+
+TEST_CASE("one after another, by ranks that are early and late", "[dist]") {
+  const int n = ranks(), me = rank();
+  const auto filled = [](int r, int round, int64_t count) {
+    return full({count}, static_cast<float>(r * 1000 + round));
+  };
+  for (int round = 0; round < 60; ++round) {
+    if (me == round % n) std::this_thread::sleep_for(std::chrono::microseconds(300));
+    const int64_t count = 5000 + round % 7 * 20'000;
+    std::vector<Tensor> all;
+    Tensor total = filled(0, round, count);
+    for (int r = 0; r < n; ++r) {
+      all.push_back(filled(r, round, count));
+      if (r > 0) total = total + all.back();
+    }
+    REQUIRE(same_bits(dist::all_reduce(filled(me, round, count)), total));
+    if (round % 3 == 0)
+      REQUIRE(same_bits(dist::permute(filled(me, round, count)),
+                        all[static_cast<std::size_t>((me + n - 1) % n)]));
+    REQUIRE(same_bits(dist::all_gather(filled(me, round, count)), concat(all)));
+    if (round % 4 == 0)
+      REQUIRE(same_bits(dist::broadcast(filled(me, round, count), round % n),
+                        all[static_cast<std::size_t>(round % n)]));
   }
 }
 
@@ -171,6 +214,10 @@ TEST_CASE("gradients of collectives are those of the sum over ranks", "[dist]") 
     std::vector<Tensor> all;
     for (int r = 0; r < n; ++r) all.push_back(weight(r, large.shape()));
     CHECK(same_bits(g, sum(stack(all, 0), 0)));
+    const Tensor m = gradient(
+        [&](const Tensor& a) { return dist::all_reduce(a, Reduce::mean) * weight(me, a.shape()); },
+        large);
+    CHECK(allclose(m, g / n, 1e-12).item<bool>());
   }
   SECTION("all_gather") {
     const Tensor g = gradient(
@@ -242,6 +289,13 @@ TEST_CASE("groups", "[dist]") {
     for (std::size_t i = 1; i < expected.size(); ++i)
       sum_of_half = sum_of_half + of_rank(expected[i], {4});
     CHECK(same_bits(dist::all_reduce(own({4}), Reduce::sum, half), sum_of_half));
+    Tensor much = of_rank(expected[0], {30'000});
+    for (std::size_t i = 1; i < expected.size(); ++i) much = much + of_rank(expected[i], {30'000});
+    for (int call = 0; call < 3; ++call) {
+      CHECK(same_bits(dist::all_reduce(own({30'000}), Reduce::sum, half), much));
+      CHECK(same_bits(dist::all_gather(own({30'000}), 0, turned),
+                      dist::all_gather(own({30'000}), 0, turned)));
+    }
     const dist::Group alone = half.split(half.rank());
     CHECK(alone.size() == 1);
     CHECK(same_bits(dist::all_reduce(own({4}), Reduce::sum, alone), own({4})));

@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,6 +47,19 @@ TEST_CASE("compiled, they give what they give eagerly", "[dist]") {
     if (default_device() != Device{})
       CHECK(text.find("but for its steps in order, a call copies nothing") != std::string::npos);
   }
+}
+
+TEST_CASE("what is much goes by memory that ranks of one machine share", "[dist][host]") {
+  const auto f = compile([](const Tensor& x) { return dist::all_reduce(x * 2) + 1; }, by_calls);
+  for (const int64_t count : {5000, 1'048'577}) {  // up to 4 MB
+    const Tensor expected = dist::all_reduce(own({count}) * 2) + 1;
+    for (int call = 0; call < 4; ++call) CHECK(same_bits(f(own({count})), expected));
+  }
+  const bool shares = std::getenv("NITINOL_TEST_MESSAGES") == nullptr && ranks() > 1 &&
+                      dist::local_size() == ranks();
+  const std::string text = to_string(f.explain());
+  CHECK((text.find("rank_reduce, in order") != std::string::npos) == shares);
+  CHECK((text.find("rank_exchange, in order") != std::string::npos) == (ranks() > 1));
 }
 
 TEST_CASE("each rank in a tier of its own", "[dist]") {

@@ -63,6 +63,14 @@ int run(const std::string& name) {
     static_cast<void>(dist::all_reduce(some(is_other ? 200'001 : 200'000)));
   } else if (name == "small") {  // little from one, much from the others
     static_cast<void>(dist::all_reduce(some(is_other ? 10 : 200'000)));
+  } else if (name == "mean") {  // by memory that is shared
+    static_cast<void>(
+        dist::all_reduce(some(200'000), is_other ? dist::Reduce::mean : dist::Reduce::sum));
+  } else if (name == "killed in rounds") {
+    for (int round = 0; round < 1'000'000; ++round) {
+      if (round == 200 && is_other) raise(SIGKILL);
+      static_cast<void>(dist::all_reduce(some(900'000)));
+    }
   } else if (name == "order") {
     if (is_other) {
       static_cast<void>(dist::all_gather(some()));

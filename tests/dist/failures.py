@@ -49,6 +49,8 @@ CASES: dict[str, tuple[list[str], bool | None, dict[str, str]]] = {
     "dtype": ([r"all_reduce number 4 of (float|int)32\[1000\] .* all_reduce number 4 of (float|int)32\[1000\]"], True, {}),
     "large": ([r"float32\[20000[01]\].*float32\[20000[01]\]"], True, {}),
     "small": ([r"all_reduce number 4"], True, {}),
+    "mean": ([r"all_reduce number 4 of float32\[200000\] for its mean at"], True, {}),
+    "killed in rounds": ([], True, {}),
     "order": ([r"does all_(reduce|gather) number 4 .* does all_(reduce|gather) number 4 "], True, {}),
     "extra": ([r"does all_(reduce|gather) number 4 .* does all_(reduce|gather) number 4 "], True, {}),
     "line": (["rank 0 is done", "rank 1 is done", "rank 2 is done"], False, {}),

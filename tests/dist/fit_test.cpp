@@ -69,11 +69,11 @@ TEST_CASE("fit() by ranks with parts of a batch ends where one with all of it do
   for (const bool is_compiled : {true, false}) {
     CAPTURE(is_compiled);
     const auto trained = [&](const Net& net, bool is_alone) {
-      nn::DataLoader loader = loader_of(96, {.batch = is_alone ? 24 : 24 / ranks(),
+      nn::DataLoader loader = loader_of(240, {.batch = is_alone ? 60 : 60 / ranks(),
                                              .seed = 3,
                                              .shard = is_alone ? nn::Shard{} : shard});
       nn::DataLoader held_out = loader_of(
-          48, {.batch = 48, .is_shuffled = false, .shard = is_alone ? nn::Shard{} : shard});
+          60, {.batch = 60, .is_shuffled = false, .shard = is_alone ? nn::Shard{} : shard});
       const nn::Adam optimizer(nn::parameters(net), {.rate = 0.02});
       return nn::fit(
           net, loss_of, optimizer, loader,

@@ -37,6 +37,7 @@ APPLIED_BY = {
     "rank_exchange": "dist.all_to_all",
     "rank_gather": "dist.all_gather",
     "rank_permute": "dist.permute",
+    "rank_reduce": "dist.all_reduce",
 }
 
 

@@ -1,6 +1,6 @@
 #include "backends/host/transpose.h"
 
-#include "backends/host/stream.h"
+#include "core/stream.h"
 #include "nitinol.h"
 #include "tests/on_threads.h"
 #include "tests/same_bits.h"
@@ -53,7 +53,7 @@ void check_transposed(int64_t size, int64_t rows, int64_t columns, int64_t gap, 
                    .columns = columns,
                    .is_streamed = is_streamed},
                   static_cast<std::size_t>(size));
-  host::finish_streams();
+  finish_streams();
   CHECK(std::memcmp(to.data(), expected.data(), to.size()) == 0);
 }
 

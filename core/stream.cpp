@@ -1,4 +1,4 @@
-#include "backends/host/stream.h"
+#include "core/stream.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -7,7 +7,7 @@
 #  include <immintrin.h>
 #endif
 
-namespace nitinol::host {
+namespace nitinol {
 
 #if defined(__x86_64__)
 
@@ -48,4 +48,4 @@ void finish_streams() {}
 
 #endif
 
-}  // namespace nitinol::host
+}  // namespace nitinol

@@ -1,4 +1,4 @@
-#include "backends/host/stream.h"
+#include "core/stream.h"
 
 #include "core/kernel.h"
 #include "core/library.h"
@@ -30,8 +30,8 @@ TEST_CASE("streaming copies any number of bytes to any place, and nothing else")
       std::vector<uint8_t> to(800, 255);
       expected = to;
       std::copy_n(from.begin() + 3, bytes, expected.begin() + static_cast<std::ptrdiff_t>(start));
-      host::stream(to.data() + start, from.data() + 3, bytes);
-      host::finish_streams();
+      stream(to.data() + start, from.data() + 3, bytes);
+      finish_streams();
       CHECK(to == expected);
     }
   }

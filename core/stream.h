@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-namespace nitinol::host {
+namespace nitinol {
 
 /// Copies to memory that nobody will read soon: its lines are not fetched, and the caches keep what
 /// they hold. The ranges must not overlap. Other threads see it after finish_streams().
@@ -12,4 +12,4 @@ void stream(void* to, const void* from, std::size_t bytes);
 /// Waits until what this thread has streamed can be seen by others.
 void finish_streams();
 
-}  // namespace nitinol::host
+}  // namespace nitinol
