@@ -220,7 +220,7 @@ void reduce_by_memory(World& world, GroupState& group, const LibraryCall& call,
 void run(World& world, GroupState& group, const Header& header, const Dealings& dealings,
          bool is_beside = false) {
   const bool is_long = dealings.parts > 0 && dealings.bytes > Meeting::inline_bytes &&
-                       dealings.bytes <= SharedMemory::most_bytes;
+                       dealings.bytes <= SharedMemory::most_copied;
   if (is_long && group.memory != nullptr)
     run_by_memory(world, group, header, dealings, is_beside);
   else

@@ -20,8 +20,9 @@ class SharedMemory {
  public:
   /// Bytes that a member gives in one round.
   static constexpr std::size_t slot_bytes = std::size_t{1} << 21;
-  /// What is longer comes from memory rather than from caches, and goes sooner by messages.
-  static constexpr std::size_t most_bytes = std::size_t{1} << 22;
+  /// What one member has for another and nothing is computed of goes sooner by messages if it is
+  /// longer: the system copies those from memory to memory.
+  static constexpr std::size_t most_copied = std::size_t{1} << 20;
 
   /// Each member's bytes, in the order of members.
   using Gather = FunctionRef<std::vector<std::byte>(std::span<const std::byte>)>;

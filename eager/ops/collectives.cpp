@@ -261,19 +261,15 @@ Tensor ended(const Halves& halves, Reduce how) {
   return reshape(halves.padding > 0 ? slice(all, 0, {.start = 0, .stop = size}) : all, x.shape());
 }
 
-int64_t bytes_of(const Tensor& x) {
-  return x.size() * static_cast<int64_t>(size_of(x.dtype()));
-}
 bool is_much(const Tensor& x) {
-  return bytes_of(x) > gathered_bytes;
+  return x.size() * static_cast<int64_t>(size_of(x.dtype())) > gathered_bytes;
 }
 
 /// Whether one step does it all, which writes and reads the least.
 bool goes_by_memory(const Tensor& x, Reduce how, const Members& members) {
   return members.state.memory != nullptr && (how == Reduce::sum || how == Reduce::mean) &&
-         x.device().kind == Device::Kind::cpu && is_much(x) &&
-         bytes_of(x) <= static_cast<int64_t>(SharedMemory::most_bytes) &&
-         added_dtypes.contains(x.dtype()) && members.ranks <= most_added;
+         x.device().kind == Device::Kind::cpu && is_much(x) && added_dtypes.contains(x.dtype()) &&
+         members.ranks <= most_added;
 }
 
 }  // namespace

@@ -70,8 +70,8 @@ TEST_CASE("fit() by ranks with parts of a batch ends where one with all of it do
     CAPTURE(is_compiled);
     const auto trained = [&](const Net& net, bool is_alone) {
       nn::DataLoader loader = loader_of(240, {.batch = is_alone ? 60 : 60 / ranks(),
-                                             .seed = 3,
-                                             .shard = is_alone ? nn::Shard{} : shard});
+                                              .seed = 3,
+                                              .shard = is_alone ? nn::Shard{} : shard});
       nn::DataLoader held_out = loader_of(
           60, {.batch = 60, .is_shuffled = false, .shard = is_alone ? nn::Shard{} : shard});
       const nn::Adam optimizer(nn::parameters(net), {.rate = 0.02});
