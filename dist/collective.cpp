@@ -88,7 +88,6 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
       dealings.push_back({.member = other,
                           .out = source(is_own ? block_at(other) : 0),
                           .in = place(block_at(other)),
-                          .out_part = is_own ? step - 1 : 0,
                           .in_part = is_own ? size - step - 1 : 0});
     }
     all.parts = kind == Kind::exchange ? size - 1 : 1;
@@ -120,15 +119,15 @@ Dealings dealings_of(const Collective& collective, const GroupState& group, std:
   return all;
 }
 
-void keep(const Dealings& dealings, std::size_t at, std::size_t bytes) {
-  if (dealings.kept != nullptr) std::memcpy(dealings.kept_to + at, dealings.kept + at, bytes);
+void keep(const Dealings& dealings) {
+  if (dealings.kept != nullptr) std::memcpy(dealings.kept_to, dealings.kept, dealings.bytes);
 }
 
 void run_by_messages(World& world, GroupState& group, const Header& header,
                      const Dealings& dealings, bool is_beside) {
-  if (dealings.others.empty()) return keep(dealings, 0, dealings.bytes);
+  if (dealings.others.empty()) return keep(dealings);
   Meeting meeting(world, group, header, dealings);
-  keep(dealings, 0, dealings.bytes);  // while what was sent is on its way
+  keep(dealings);  // while what was sent is on its way
   meeting.wait(is_beside);
 }
 
@@ -153,26 +152,22 @@ Dealings headers_of(Dealings dealings) {
   return dealings;
 }
 
-/// By the members' slots, in rounds.
+/// By the members' slots.
 void run_by_memory(World& world, GroupState& group, const Header& header, const Dealings& dealings,
                    bool is_beside) {
   SharedMemory& memory = *group.memory;
-  const Dealings headers = headers_of(dealings);
-  const std::size_t part =
-      SharedMemory::slot_bytes / static_cast<std::size_t>(dealings.parts) / 64 * 64;
-  const auto part_at = [part](int number) { return part * static_cast<std::size_t>(number); };
-  for (std::size_t at = 0; at < dealings.bytes; at += part) {
-    const std::size_t bytes = std::min(part, dealings.bytes - at);
-    memory.begin_round();
-    for (int i = 0; i < dealings.parts; ++i) {
-      memory.put(part_at(i), dealings.others[static_cast<std::size_t>(i)].out + at, bytes);
-    }
-    Meeting meeting(world, group, header, headers, at > 0);
-    keep(dealings, at, bytes);
-    meeting.wait(is_beside);
-    for (const Dealing& dealing : dealings.others)
-      std::memcpy(dealing.in + at, memory.slot(dealing.member) + part_at(dealing.in_part), bytes);
+  const auto place_of = [&](int part) { return dealings.bytes * static_cast<std::size_t>(part); };
+  memory.begin_round();
+  for (int part = 0; part < dealings.parts; ++part) {
+    const Dealing& dealing = dealings.others[static_cast<std::size_t>(part)];
+    memory.put(place_of(part), dealing.out, dealings.bytes);
   }
+  Meeting meeting(world, group, header, headers_of(dealings));
+  keep(dealings);
+  meeting.wait(is_beside);
+  for (const Dealing& dealing : dealings.others)
+    std::memcpy(dealing.in, memory.slot(dealing.member) + place_of(dealing.in_part),
+                dealings.bytes);
 }
 
 /// Sums or means of all members' elements: each member forms those of its part, in the order of
@@ -219,9 +214,10 @@ void reduce_by_memory(World& world, GroupState& group, const LibraryCall& call,
 /// Waits for the other members of `group`, whose mutex is held.
 void run(World& world, GroupState& group, const Header& header, const Dealings& dealings,
          bool is_beside = false) {
-  const bool is_long = dealings.parts > 0 && dealings.bytes > Meeting::inline_bytes &&
-                       dealings.bytes <= SharedMemory::most_copied;
-  if (is_long && group.memory != nullptr)
+  const std::size_t given = dealings.bytes * static_cast<std::size_t>(dealings.parts);
+  const bool may_share =
+      dealings.bytes > Meeting::inline_bytes && given > 0 && given <= SharedMemory::most_copied;
+  if (may_share && group.memory != nullptr)
     run_by_memory(world, group, header, dealings, is_beside);
   else
     run_by_messages(world, group, header, dealings, is_beside);

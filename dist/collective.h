@@ -27,8 +27,7 @@ struct Dealing {
   std::byte* in = nullptr;         ///< null: nothing comes
   /// Where nothing goes or comes, a header does: each of the two hears what the other is doing.
   bool is_answered = false;
-  /// Which part of a slot holds what goes, and which one of the other member's what comes.
-  int out_part = 0, in_part = 0;
+  int in_part = 0;  ///< which part of the other member's slot holds what comes
 };
 
 /// All of it at one member; addresses are the host's or a device's.
@@ -37,7 +36,9 @@ struct Dealings {
   std::size_t bytes = 0;            ///< of each
   const std::byte* kept = nullptr;  ///< what the member gives itself; null if nothing
   std::byte* kept_to = nullptr;
-  int parts = 0;  ///< of a slot; 0 where not all members meet
+  /// Of a slot: what goes to the first of `others`, to the second, …; 1 if that is the same for
+  /// all. 0 where not all members meet.
+  int parts = 0;
 };
 
 /// Runs LibraryCall::Kind::collective on the host's memory. Waits for the other members of its

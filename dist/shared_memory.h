@@ -20,8 +20,8 @@ class SharedMemory {
  public:
   /// Bytes that a member gives in one round.
   static constexpr std::size_t slot_bytes = std::size_t{1} << 21;
-  /// What one member has for another and nothing is computed of goes sooner by messages if it is
-  /// longer: the system copies those from memory to memory.
+  /// Where nothing is computed of what a member gives, it goes sooner by messages if it is more
+  /// than this: the system copies those from process to process.
   static constexpr std::size_t most_copied = std::size_t{1} << 20;
 
   /// Each member's bytes, in the order of members.
