@@ -1,5 +1,6 @@
 #include "dist/shared_memory.h"
 
+#include "core/descriptor.h"
 #include "core/stream.h"
 
 #include <fmt/format.h>
@@ -32,25 +33,6 @@ struct Place {
   Mark mark = {};
 };
 
-class File {
- public:
-  explicit File(int number) : number_(number) {}
-  File(File&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  File& operator=(File&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~File() {
-    if (number_ >= 0) ::close(number_);
-  }
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  int number_;
-};
-
 std::string failure_text(const char* what) {
   return fmt::format("{}: {}", what, std::strerror(errno));
 }
@@ -61,34 +43,34 @@ std::span<const std::byte> bytes_of(const T& value) {
 }
 
 /// Memory without a name. What nobody writes to takes none.
-File made(std::size_t bytes, std::string& reason) {
-  File file(::memfd_create("nitinol dist", MFD_CLOEXEC));
-  if (file.number() < 0 || ::ftruncate(file.number(), static_cast<off_t>(bytes)) != 0) {
+Descriptor made(std::size_t bytes, std::string& reason) {
+  Descriptor file(::memfd_create("nitinol dist", MFD_CLOEXEC));
+  if (!file.is_open() || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
     reason = failure_text("making memory to share");
-    return File(-1);
+    return {};
   }
   return file;
 }
 
 /// That of another process of this user's.
-File found(const Place& place, std::size_t bytes, std::string& reason) {
-  if (place.file < 0) return File(-1);
+Descriptor found(const Place& place, std::size_t bytes, std::string& reason) {
+  if (place.file < 0) return {};
   const std::string path = fmt::format("/proc/{}/fd/{}", place.process, place.file);
-  File file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  Descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   struct stat status = {};
-  if (file.number() < 0) {
+  if (!file.is_open()) {
     reason = failure_text(path.c_str());
-  } else if (::fstat(file.number(), &status) != 0 || !S_ISREG(status.st_mode) ||
+  } else if (::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode) ||
              status.st_size != static_cast<off_t>(bytes)) {
     reason = path + " is something else";
-    return File(-1);
+    return {};
   }
   return file;
 }
 
-std::span<std::byte> mapped(const File& file, std::size_t bytes, std::string& reason) {
-  if (file.number() < 0) return {};
-  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
+std::span<std::byte> mapped(const Descriptor& file, std::size_t bytes, std::string& reason) {
+  if (!file.is_open()) return {};
+  void* const at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (at != MAP_FAILED) return {static_cast<std::byte*>(at), bytes};
   reason = failure_text("mapping memory that is shared");
   return {};
@@ -99,7 +81,7 @@ std::span<std::byte> mapped(const File& file, std::size_t bytes, std::string& re
 std::unique_ptr<SharedMemory> SharedMemory::open(int rank, int size, Gather gather,
                                                  std::string& reason) {
   const std::size_t bytes = head_bytes + 2 * slot_bytes * static_cast<std::size_t>(size);
-  File file(-1);
+  Descriptor file;
   std::span<std::byte> memory;
   Place place;
   if (rank == 0 && reason.empty()) {
@@ -108,7 +90,7 @@ std::unique_ptr<SharedMemory> SharedMemory::open(int rank, int size, Gather gath
     if (!memory.empty() && ::getrandom(&place.mark, sizeof(place.mark), 0) ==
                                static_cast<ssize_t>(sizeof(place.mark))) {
       place.process = ::getpid();
-      place.file = file.number();
+      place.file = file.get();
       std::memcpy(memory.data(), &place.mark, sizeof(place.mark));
     }
   }

@@ -2,6 +2,7 @@
 
 #include "backends/disk/code_store.h"
 
+#include "core/descriptor.h"
 #include "core/environment.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -114,23 +115,8 @@ fs::path shipped_folder() {
   return fs::exists(folder, error) ? folder : fs::path();
 }
 
-class File {
- public:
-  explicit File(int descriptor) : descriptor_(descriptor) {}
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
-  ~File() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-  }
-  [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }
-  [[nodiscard]] int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
 /// All of a regular file of at most `most` bytes, or nothing.
-std::optional<std::vector<std::byte>> content_of(const File& file, uint64_t most) {
+std::optional<std::vector<std::byte>> content_of(const Descriptor& file, uint64_t most) {
   struct stat found = {};
   if (::fstat(file.get(), &found) != 0 || !S_ISREG(found.st_mode)) return std::nullopt;
   if (static_cast<uint64_t>(found.st_size) > most) return std::nullopt;
@@ -211,7 +197,7 @@ std::optional<std::vector<std::byte>> CodeStore::find(Bytes key, CodeOrigin* ori
 
 std::optional<std::vector<std::byte>> CodeStore::find_in(const fs::path& folder, Bytes key) {
   const fs::path path = folder / file_name_of(key);
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (!file.is_open()) return std::nullopt;
   const auto bytes = content_of(file, budget_);
   Read read = bytes ? read_file(*bytes, key) : Read{{}, "it cannot be read"};
@@ -254,7 +240,7 @@ void CodeStore::write(const fs::path& file, Bytes content) {
   std::string temporary = folder_ / (std::string("XXXXXX") + unfinished);
   {
     const int length = static_cast<int>(std::strlen(unfinished));
-    const File out(::mkostemps(temporary.data(), length, O_CLOEXEC));
+    const Descriptor out(::mkostemps(temporary.data(), length, O_CLOEXEC));
     if (!out.is_open()) reject(folder_, last_error());
     for (Bytes left = content; !left.empty();) {
       const ssize_t count = ::write(out.get(), left.data(), left.size());
