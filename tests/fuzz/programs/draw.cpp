@@ -452,6 +452,14 @@ class Drawer::Session : Chance {
   }
 
   /// True if the op takes these operands; then the step is part of the program.
+  /// Each is a block of threads, which takes a fake GPU a millisecond or more, however small it is.
+  static bool has_many_products(const Shape& shape) {
+    constexpr int64_t most = 2048;
+    int64_t products = 1;
+    for (int i = 0; i + 2 < shape.size(); ++i) products *= shape[i];
+    return products > most;
+  }
+
   bool is_accepted(Step& step, const std::vector<Tensor>& tensors) {
     std::vector<const Tensor*> operands;
     for (const Tensor& tensor : tensors) operands.push_back(&tensor);
@@ -470,6 +478,7 @@ class Drawer::Session : Chance {
         shape.push_back(std::max<int64_t>(1, tensors.end()[-2].size()));
       const auto is_bad = [](int64_t size) { return size < 0 || size > largest_tensor; };
       if (std::ranges::any_of(shape, is_bad) || element_count(shape) > largest_tensor) return false;
+      if (step.op->name == "matmul" && has_many_products(shape)) return false;
     } catch (const std::exception&) {
       return false;
     }
