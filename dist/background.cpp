@@ -8,19 +8,17 @@
 
 namespace nitinol::dist {
 
-void Background::begin_waiting() {
-  const std::lock_guard lock(queue_->mutex);
-  awaited_.fetch_add(1, std::memory_order_relaxed);
-  queue_->has_changed.notify_all();
-}
-
 void Background::pause(std::chrono::microseconds longest) {
   std::unique_lock lock(queue_->mutex);
   queue_->has_changed.wait_for(lock, longest, [this] { return is_awaited(); });
 }
 
 void Background::wait_for(Job& job, FunctionRef<void()> interrupted) {
-  begin_waiting();
+  {
+    const std::lock_guard lock(queue_->mutex);
+    awaited_.fetch_add(1, std::memory_order_relaxed);
+    queue_->has_changed.notify_all();
+  }
   const auto is_done = [&job] { return job.is_done_; };
   std::exception_ptr interrupt;
   std::unique_lock lock(job.mutex_);

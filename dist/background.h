@@ -55,8 +55,6 @@ class Background {
     bool is_running = false, is_over = false;
   };
   static void run(const std::shared_ptr<Queue>& queue);
-  /// From now on somebody waits.
-  void begin_waiting();
 
   /// The thread's, too, which may outlive the group: its last job may hold that.
   std::shared_ptr<Queue> queue_;

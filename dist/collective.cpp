@@ -179,7 +179,8 @@ void reduce_by_memory(World& world, GroupState& group, const LibraryCall& call,
   const auto rank = static_cast<std::size_t>(group.rank), size = group.ranks.size();
   const std::size_t bytes = block_bytes(call, group);
   const Header header = header_of(call, bytes);
-  const Dealings headers = dealings_of({.kind = Collective::Kind::gather}, group, 0, nullptr, to);
+  const Dealings headers =
+      dealings_of({.kind = Collective::Kind::gather}, group, 0, nullptr, nullptr);
   const auto meet = [&](bool continues) {
     Meeting(world, group, header, headers, continues).wait(is_beside);
   };

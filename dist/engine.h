@@ -3,7 +3,7 @@
 // An MPI library is linked by a module of its own, libnitinol_<name>.so beside the library, which
 // is opened when a process of several asks for its world (dist/engine_loader.cpp): programs that
 // run alone open none. All that is asked of it is messages from process to process; what they say,
-// in which order and what is done when none comes is dist/exchange.cpp's.
+// in which order and what is done when none comes is dist/meeting.cpp's.
 #pragma once
 
 #include <cstddef>

@@ -114,7 +114,6 @@ void send_notice(World& world, const GroupState& group, const Notice& notice);
 /// Group number `id`. Throws Error(value) if it is no more.
 [[nodiscard]] std::shared_ptr<GroupState> group_with(World& world, int id);
 /// Makes a group known to this process. Its tag is one that no member has for another group.
-/// Its members may call open_memory() next.
 [[nodiscard]] std::shared_ptr<GroupState> add_group(World& world, std::vector<int> ranks, int tag);
 
 }  // namespace nitinol::dist

@@ -130,6 +130,7 @@ void SharedMemory::put(std::size_t place, const std::byte* from, std::size_t byt
   }
   const auto began = std::chrono::steady_clock::now();
   if (bytes > first) std::memcpy(to + first, from + first, bytes - first);
+  std::atomic_thread_fence(std::memory_order_release);
   if (first == 0) return;
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   const bool is_slow = static_cast<double>(sample) < slow * took.count();

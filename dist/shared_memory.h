@@ -8,6 +8,7 @@
 
 #include "core/function_ref.h"
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -37,11 +38,12 @@ class SharedMemory {
 
   /// All members have come to this round, and will meet in it.
   void begin_round() { turn_ = 1 - turn_; }
-  /// A member's slot in this round.
+  /// A member's slot in this round, to be read when they have met.
   [[nodiscard]] const std::byte* slot(int member) const {
+    std::atomic_thread_fence(std::memory_order_acquire);
     return memory_.data() + begin_of(member);
   }
-  /// Copies to this member's.
+  /// Copies to this member's, before they meet.
   void put(std::size_t place, const std::byte* from, std::size_t bytes);
 
  private:

@@ -59,11 +59,7 @@ File::File(const char* where, const fs::path& path, int flags, const fs::path& n
     : where_(where),
       name_(name.string()),
       descriptor_(::open(checked(where, path).c_str(), flags, 0666)) {
-  if (descriptor_ < 0) fail("cannot be opened");
-}
-
-File::~File() {
-  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!descriptor_.is_open()) fail("cannot be opened");
 }
 
 void File::fail(std::string_view what) const {
@@ -74,7 +70,7 @@ void File::fail(std::string_view what) const {
 
 int64_t File::size() const {
   struct stat status {};
-  if (::fstat(descriptor_, &status) != 0) fail("cannot be examined");
+  if (::fstat(descriptor_.get(), &status) != 0) fail("cannot be examined");
   if (!S_ISREG(status.st_mode)) {
     throw Error(ErrorKind::io,
                 {.where = where_, .what = fmt::format("\"{}\" is not a regular file", name())});
@@ -84,7 +80,7 @@ int64_t File::size() const {
 
 void File::read(std::span<std::byte> to) const {
   while (!to.empty()) {
-    const ssize_t count = ::read(descriptor_, to.data(), to.size());
+    const ssize_t count = ::read(descriptor_.get(), to.data(), to.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("cannot be read");
     if (count == 0) fail_short(to.size());
@@ -94,7 +90,7 @@ void File::read(std::span<std::byte> to) const {
 
 void File::write(std::span<const std::byte> from) const {
   while (!from.empty()) {
-    const ssize_t count = ::write(descriptor_, from.data(), from.size());
+    const ssize_t count = ::write(descriptor_.get(), from.data(), from.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("cannot be written");
     from = from.subspan(static_cast<std::size_t>(count));
@@ -103,7 +99,7 @@ void File::write(std::span<const std::byte> from) const {
 
 void File::read_at(std::span<std::byte> to, int64_t offset) const {
   while (!to.empty()) {
-    const ssize_t count = ::pread(descriptor_, to.data(), to.size(), offset);
+    const ssize_t count = ::pread(descriptor_.get(), to.data(), to.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("cannot be read");
     if (count == 0) fail_short(to.size());
@@ -114,7 +110,7 @@ void File::read_at(std::span<std::byte> to, int64_t offset) const {
 
 void File::write_at(std::span<const std::byte> from, int64_t offset) const {
   while (!from.empty()) {
-    const ssize_t count = ::pwrite(descriptor_, from.data(), from.size(), offset);
+    const ssize_t count = ::pwrite(descriptor_.get(), from.data(), from.size(), offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail("cannot be written");
     from = from.subspan(static_cast<std::size_t>(count));
@@ -124,7 +120,7 @@ void File::write_at(std::span<const std::byte> from, int64_t offset) const {
 
 void File::synchronize() const {
   // EINVAL: a file system that cannot.
-  if (::fsync(descriptor_) != 0 && errno != EINVAL) fail("cannot be written");
+  if (::fsync(descriptor_.get()) != 0 && errno != EINVAL) fail("cannot be written");
 }
 
 void File::fail_short(std::size_t missing) const {
@@ -169,10 +165,8 @@ void TemporaryFile::publish() {
 /// Makes the new name last; where that is not permitted the file is complete all the same.
 void TemporaryFile::synchronize_folder() const {
   const fs::path folder = target_.has_parent_path() ? target_.parent_path() : fs::path(".");
-  const int descriptor = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
+  const Descriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.is_open()) ::fsync(descriptor.get());
 }
 
 void write_text(const char* where, const std::filesystem::path& path, std::string_view text) {

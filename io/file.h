@@ -2,6 +2,7 @@
 // not at all.
 #pragma once
 
+#include "core/descriptor.h"
 #include "core/host_access.h"
 
 #include <algorithm>
@@ -25,9 +26,6 @@ class File {
   /// Messages have another name than the file's own.
   File(const char* where, const std::filesystem::path& path, int flags,
        const std::filesystem::path& name);
-  ~File();
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
 
   /// Throws the Error that says why the last call to the system failed.
   [[noreturn]] void fail(std::string_view what) const;
@@ -47,7 +45,7 @@ class File {
 
   const char* where_;
   std::string name_;
-  int descriptor_;
+  Descriptor descriptor_;
 };
 
 /// Makes every byte that is not 0 a 1: booleans as files may hold them.

@@ -71,7 +71,8 @@ TEST_CASE("just as much as goes by one way or another", "[dist]") {
     for (int r = 0; r < n; ++r) all.push_back(of_rank(r, {count}));
     CHECK(same_bits(dist::all_gather(own({count})), concat(all)));
   }
-  for (const int64_t part : {slot / std::max(1, n - 1), slot / std::max(1, n - 1) + 1}) {
+  const int64_t share = slot / std::max(1, n - 1);
+  for (const int64_t part : {share, share + 1, slot}) {
     std::vector<Tensor> parts;
     for (int r = 0; r < n; ++r) {
       parts.push_back(
