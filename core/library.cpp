@@ -39,6 +39,8 @@ std::string_view name_of(LibraryCall::Kind kind) {
       return "compress";
     case LibraryCall::Kind::positions:
       return "positions";
+    case LibraryCall::Kind::permutation:
+      return "permutation";
     case LibraryCall::Kind::conv2d:
       return "conv2d";
     case LibraryCall::Kind::conv2d_input:
@@ -106,6 +108,7 @@ double operations_of(const LibraryCall& call) {
     case Kind::search:
     case Kind::compress:
     case Kind::positions:
+    case Kind::permutation:
     case Kind::window_max_input:
     case Kind::routine:
     case Kind::collective:

@@ -91,7 +91,9 @@ struct LibraryCall {
     compress,   ///< operands x[n, ...], mask[n] -> out[rows, ...]: the first rows whose mask is
                 ///< true, and zeros for those that there are not
     positions,  ///< operands mask[n] -> places i64 of as many: where it is true, then -1
-    conv2d,     ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
+    permutation,    ///< operands state i64[2], a key and a counter -> numbers i64[n]: 0 to n - 1 in
+                    ///< the random order that core/permutation.h describes
+    conv2d,         ///< operands x[n, h, w, c], weight[o, c / groups, kh, kw] -> y[n, oh, ow, o]
     conv2d_input,   ///< operands y, weight -> x: the gradient of conv2d for x
     conv2d_weight,  ///< operands x, y -> weight: the gradient of conv2d for the weight
     pack_filter,    ///< operands of a conv2d, of which it reads the weight and writes it in a

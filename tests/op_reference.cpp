@@ -586,6 +586,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
        {"scatter", "sort", "argsort", "searchsorted", "masked_select", "nonzero"}) {
     if (op.name == name) return ordered(op, given, attrs, result);
   }
+  if (op.name == "permutation") return random_order(given[0], result.shape[0]);
   if (op.name == "matmul") return product(given, result);
   if (op.name.starts_with("conv2d")) return convolved(op, given, attrs, result);
   if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);

@@ -3,6 +3,7 @@
 #include "eager/ops/ops.h"
 #include "tests/op_along.h"
 #include "tests/op_order.h"
+#include "tests/op_random.h"
 #include "tests/op_windows.h"
 
 #include <fmt/format.h>
@@ -466,6 +467,7 @@ const std::map<std::string_view, Maker>& makers() {
       {"randn_f32", random_samples},
       {"randn_f64", random_samples},
       {"randint", random_samples},
+      {"permutation", permutation_samples},
       {"check_nonzero", elementwise_samples},
       {"check_fits", check_fits_samples},
       {"transfer", transfer_samples},

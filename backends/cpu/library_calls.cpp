@@ -6,6 +6,7 @@
 #include "backends/host/compress.h"
 #include "backends/host/convolve.h"
 #include "backends/host/order.h"
+#include "backends/host/permutation.h"
 #include "backends/host/scan.h"
 #include "backends/host/scatter.h"
 #include "backends/host/scatter_add.h"
@@ -67,6 +68,8 @@ std::unique_ptr<Executable> prepare_call(const LibraryCall& call) {
       return std::make_unique<HostRoutine>(call, host::compress);
     case LibraryCall::Kind::positions:
       return std::make_unique<HostRoutine>(call, host::positions);
+    case LibraryCall::Kind::permutation:
+      return std::make_unique<HostRoutine>(call, host::permute_numbers);
     case LibraryCall::Kind::pack_filter:
       return make_filter_packing(call);
     case LibraryCall::Kind::packed_conv2d:

@@ -25,6 +25,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -198,12 +199,14 @@ class Pool {
     small_[size_class] = first;
   }
 
-  /// A cached large block of at least `capacity` and at most an eighth more, or null.
+  /// A cached large block of at least `capacity` and at most an eighth more, or null: of those of
+  /// its size the one that was released last, of which a cache may still know something.
   Block* take_large(std::size_t capacity) {
     const std::scoped_lock lock(mutex_);
     note_peak(capacity);
-    const auto found = large_.lower_bound(capacity);
-    if (found == large_.end() || found->first > capacity + capacity / 8 + page) return nullptr;
+    const auto least = large_.lower_bound(capacity);
+    if (least == large_.end() || least->first > capacity + capacity / 8 + page) return nullptr;
+    const auto found = std::prev(large_.upper_bound(least->first));
     Block* const block = found->second.block;
     large_.erase(found);
     large_cached_ -= block->capacity;

@@ -7,7 +7,7 @@
 // known so far, of which there is soon next to nothing, so that the line is read once.
 #include "backends/host/order.h"
 
-#include "backends/host/allocator.h"
+#include "backends/host/array.h"
 #include "backends/host/keys.h"
 #include "backends/host/lines.h"
 #include "backends/host/per_isa.h"
@@ -27,17 +27,6 @@ namespace nitinol::host {
 namespace {
 
 constexpr int64_t long_line = 65536;
-
-/// Uninitialised memory that the next call finds in the cache.
-template <class T>
-class Array {
- public:
-  explicit Array(int64_t count) : memory_(allocate(static_cast<std::size_t>(count) * sizeof(T))) {}
-  [[nodiscard]] T* get() const { return static_cast<T*>(memory_->data); }
-
- private:
-  StorageHandle memory_;
-};
 
 /// Calls f(block, c, parts) for line c of each block, which as many threads may share as `parts`
 /// says.

@@ -8,7 +8,10 @@
 #include "backends/reference/joins.h"
 #include "core/bits.h"
 #include "core/error.h"
+#include "core/math/random.h"
 #include "core/native.h"
+#include "core/num.h"
+#include "core/permutation.h"
 #include "core/reduction.h"
 #include "dist/collective.h"
 
@@ -324,6 +327,33 @@ void find_positions(const Work& work) {
   for (; count < room; ++count) work.at<int64_t>(1, {count}) = -1;
 }
 
+/// A random 32-bit word, and what it says of a chance.
+uint32_t drawn(const Work& work, const permutation::Chance& chance) {
+  const auto word = [](int64_t bits) { return Num<uint64_t>(static_cast<uint64_t>(bits)); };
+  const auto words =
+      philox(word(chance.counter), word(work.at<int64_t>(0, {1})), word(work.at<int64_t>(0, {0})));
+  return words[static_cast<std::size_t>(chance.word)].value >> chance.shift;
+}
+
+void permute(const Work& work) {
+  const int64_t n = work.operand(1).shape[0];
+  const int bits = permutation::bucket_bits(n);
+  std::vector<std::vector<int64_t>> buckets(std::size_t{1} << bits);
+  for (int64_t i = 0; i < n; ++i) {
+    const uint32_t chance = bits == 0 ? 0 : drawn(work, permutation::bucket_chance(i)) & 0xffff;
+    buckets[chance >> (16 - bits)].push_back(i);
+  }
+  int64_t place = 0;
+  for (std::vector<int64_t>& bucket : buckets) {
+    for (std::size_t i = 0; i < bucket.size(); ++i, ++place) {
+      const uint64_t chance = drawn(work, permutation::place_chance(n, place));
+      std::swap(bucket[i], bucket[chance * (i + 1) >> 32]);
+    }
+    for (std::size_t i = 0; i < bucket.size(); ++i)
+      work.at<int64_t>(1, {place - std::ssize(bucket) + static_cast<int64_t>(i)}) = bucket[i];
+  }
+}
+
 // ---- windows
 
 /// The place of the largest element of x in the window at `at` of the result; of equal ones the
@@ -402,6 +432,8 @@ class Interpreted final : public Executable {
         return with_type([&](auto dtype) { compress<dtype.value>(work); });
       case LibraryCall::Kind::positions:
         return find_positions(work);
+      case LibraryCall::Kind::permutation:
+        return permute(work);
       case LibraryCall::Kind::conv2d:
       case LibraryCall::Kind::conv2d_input:
       case LibraryCall::Kind::conv2d_weight:

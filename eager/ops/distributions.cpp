@@ -231,14 +231,6 @@ Tensor bernoulli(const Tensor& probabilities, const Generator& generator) {
   return rand(probabilities.shape(), dtype, generator) < cast(probabilities, dtype);
 }
 
-Tensor permutation(Integer n, const Generator& generator) {
-  if (n < 0) throw_value("permutation", "n", "at least 0", fmt::format("{}", int64_t{n}));
-  // Keys of two elements are equal once in 2^32 times, and keep their order: it is likelier by
-  // that, which nobody can tell. Keys of 64 bits took a third longer.
-  constexpr int64_t least = std::numeric_limits<int32_t>::min();
-  return argsort(randint(least, -least, {n}, i32, generator));
-}
-
 Tensor shuffle(const Tensor& x, Integer axis) {
   return shuffle(x, axis, default_generator(x.device()));
 }

@@ -53,8 +53,6 @@ namespace nitinol {
 [[nodiscard]] Tensor bernoulli(const Tensor& probabilities);
 [[nodiscard]] Tensor bernoulli(const Tensor& probabilities, const Generator& generator);
 
-/// The int64 numbers 0 to n - 1 in random order. Throws Error(value) for a negative n.
-[[nodiscard]] Tensor permutation(Integer n, const Generator& generator = default_generator());
 /// x with its parts along an axis in random order.
 [[nodiscard]] Tensor shuffle(const Tensor& x, Integer axis = 0);
 [[nodiscard]] Tensor shuffle(const Tensor& x, Integer axis, const Generator& generator);

@@ -5,6 +5,7 @@
 #include "core/random_words.h"
 #include "eager/apply.h"
 #include "eager/elements.h"
+#include "eager/infer.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/create_op.h"
 #include "eager/ops/define.h"
@@ -109,6 +110,27 @@ constexpr auto integer_formula = [](const auto& words, auto low, auto range) {
   return convert<int64_t>(mul_high(bits_of_words(words), convert<uint64_t>(range))) + low;
 };
 
+constexpr std::array<std::string_view, 1> permutation_attrs = {"count"};
+
+Spec infer_permutation(const Op& op, Inputs inputs, const Attrs& attrs) {
+  if (inputs[0]->shape() != Shape{2}) {
+    throw Error(ErrorKind::shape, {.where = std::string(op.name),
+                                   .what = "the generator's state " + describe(*inputs[0]),
+                                   .expected = "shape [2]",
+                                   .got = to_string(inputs[0]->shape()),
+                                   .fix = {}});
+  }
+  const auto count = attr<int64_t>(attrs, 0);
+  if (count < 0) throw_value(op.name, "n", "at least 0", fmt::format("{}", count));
+  Spec spec = {.dtype = i64, .shape = {count}, .is_weak = false, .device = inputs[0]->device()};
+  check_sizes(op, spec.shape);
+  return spec;
+}
+
+LibraryCall call_permutation(Inputs inputs, const Attrs&, const Spec& spec) {
+  return library_call(LibraryCall::Kind::permutation, inputs, spec);
+}
+
 constexpr auto random_numbers = family({
     random_op<float, 1>("rand_f32", uniform_formula<float>, "Uniform float32 in [0, 1)."),
     random_op<double, 2>("rand_f64", uniform_formula<double>, "Uniform float64 in [0, 1)."),
@@ -116,6 +138,14 @@ constexpr auto random_numbers = family({
     random_op<double, 4>("randn_f64", normal_formula<double>, "Normal float64."),
     random_op<int64_t, 2, int64_t, int64_t>("randint", integer_formula,
                                             "Uniform int64 in [low, low + range)."),
+    {.name = "permutation",
+     .kind = OpKind::index,
+     .accepts = DTypes{i64},
+     .attr_names = permutation_attrs,
+     .infer = infer_permutation,
+     .call = call_permutation,
+     .gradient = {.is_zero = true},
+     .summary = "The numbers 0 to count - 1 in random order, of {key, counter}."},
 });
 
 /// The generator's key and counter for one op.
@@ -175,6 +205,12 @@ Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype,
   const Tensor range = constant(static_cast<int64_t>(length), i64, false, generator.device());
   return cast(apply(random_numbers["randint"], {&key, &counter, &first, &range}, {shape, i64}),
               dtype);
+}
+
+Tensor permutation(Integer n, const Generator& generator) {
+  if (n < 0) throw_value("permutation", "n", "at least 0", fmt::format("{}", int64_t{n}));
+  const Tensor state = generator.draw(n);
+  return apply(random_numbers["permutation"], {&state}, {int64_t{n}});
 }
 
 namespace {

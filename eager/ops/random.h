@@ -28,6 +28,9 @@ namespace nitinol {
 /// Throws Error(value) unless low < high, Error(dtype) unless dtype is an integer one.
 [[nodiscard]] Tensor randint(int64_t low, int64_t high, const Shape& shape, DType dtype = i64,
                              const Generator& generator = default_generator());
+/// The int64 numbers 0 to n - 1 in random order (core/permutation.h).
+/// Throws Error(value) for a negative n.
+[[nodiscard]] Tensor permutation(Integer n, const Generator& generator = default_generator());
 
 /// Of the shape, dtype and device of `like`. Throws Error(device) for a generator of another
 /// device.

@@ -41,6 +41,15 @@ const std::vector<Shape> shapes = {{3, 1},    {300, 3},  {2, 128},  {5, 129}, {3
 
 }  // namespace
 
+TEST_CASE("a GPU draws the order that the host draws", "[cuda]") {
+  if (!has_gpu()) return;
+  for (const int64_t count : {0, 1, 2, 300, 1024, 1025, 5000, 263000}) {
+    INFO(count);
+    CHECK(same_bits(permutation(count, Generator(3, gpu)).to(Device{}),
+                    permutation(count, Generator(3, Device{}))));
+  }
+}
+
 TEST_CASE("lines of all lengths are sorted on a GPU as on the host", "[cuda]") {
   if (!has_gpu()) return;
   for (const DType dtype : {u8, i16, i64, bf16, f32, f64}) {

@@ -100,7 +100,7 @@ DEVICE Place* places_of(const Arguments& a, i64 half) { return (Place*)(a.worksp
 struct Keys { const Bits* from; i64 step; };
 )";
 
-constexpr std::string_view words = R"(
+constexpr std::string_view radix_words = R"(
 DEVICE u32 digit_of(const Arguments& a, Bits key, i64 number) { return (u32)(order_of(a, key) >> (8 * number)) & 255u; }
 DEVICE Keys first_keys(const Arguments& a, i64 line) {
   if (!IS_CHOSEN) return given_of(a, line);
@@ -473,7 +473,7 @@ void add_choice(const RadixSort& sort, RoutineText& made) {
   const int64_t tiles = ceil_div(sort.length, keys_of_tile(sort));
   const Counts counts = {sort.lines, tiles, 2, sort.place_bytes};
   open_counts(counts, made);
-  made.text += words;
+  made.text += radix_words;
   made.text += choice;
   const int64_t threads = sort.lines * tiles * block_threads;
   made.add_step("begin_choice(a, at)", sort.lines * 256);
@@ -491,7 +491,7 @@ void add_long_lines(const RadixSort& sort, RoutineText& made) {
   const int64_t tiles = ceil_div(sort.length, keys_of_tile(sort));
   const Counts counts = {sort.lines, tiles, 256, sort.place_bytes};
   open_counts(counts, made);
-  made.text += words;
+  made.text += radix_words;
   made.text += long_lines;
   const int64_t threads = sort.lines * tiles * block_threads;
   for (int step = 0; step < sort.digits; ++step) {
@@ -557,7 +557,7 @@ void add_radix_sort(const RadixSort& sort, RoutineText& made) {
   if (is_choice(sort)) return add_choice(sort, made);
   if (!is_short(sort)) return add_long_lines(sort, made);
   made.text += counts_text;
-  made.text += words;
+  made.text += radix_words;
   add_short_lines(sort, sort.length, made);
 }
 

@@ -6,6 +6,7 @@
 #include "backends/cuda/text/grid.h"
 #include "backends/cuda/text/instruction.h"
 #include "backends/cuda/text/order_text.h"
+#include "backends/cuda/text/permutation_text.h"
 #include "backends/cuda/text/scan_text.h"
 #include "backends/cuda/text/scatter_text.h"
 #include "backends/cuda/text/schedule.h"
@@ -162,6 +163,9 @@ class RoutineWriter {
       case LibraryCall::Kind::compress:
       case LibraryCall::Kind::positions:
         write_order(call_, made_);
+        break;
+      case LibraryCall::Kind::permutation:
+        write_permutation(call_, made_);
         break;
       case LibraryCall::Kind::window_max:
         write_windows(window_max);

@@ -33,6 +33,7 @@ APPLIED_BY = {
     "randn_f32": "random.randn",
     "randn_f64": "random.randn",
     "randint": "random.randint",
+    "permutation": "random.permutation",
     "rank_broadcast": "dist.broadcast",
     "rank_exchange": "dist.all_to_all",
     "rank_gather": "dist.all_gather",

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace nitinol;
@@ -136,6 +137,20 @@ TEST_CASE("memory that is released is used again", "[allocator]") {
   CHECK(take(12345)->data == data);
   void* large = take(9000000)->data;
   CHECK(take(9000000)->data == large);
+}
+
+TEST_CASE("of large blocks the one that was released last is used first", "[allocator]") {
+  host::release_cached_memory();  // other cases'
+  std::vector<StorageHandle> blocks;
+  for (int i = 0; i < 4; ++i) blocks.push_back(take(3'000'000));
+  for (const std::size_t last : {2U, 0U, 3U, 1U}) {
+    const void* const data = blocks[last]->data;
+    StorageHandle kept = std::move(blocks[last]);
+    blocks.clear();
+    kept.reset();
+    for (int i = 0; i < 4; ++i) blocks.push_back(take(3'000'000));
+    CHECK(blocks[0]->data == data);
+  }
 }
 
 TEST_CASE("large blocks kept beyond what is in use are bounded", "[allocator]") {

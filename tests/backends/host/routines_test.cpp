@@ -5,6 +5,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 
@@ -203,6 +205,39 @@ TEST_CASE("routines of the host do what plain loops do", "[routines]") {
         CHECK(status[1].code.load() == status[0].code.load());
         if (!is_wrong) CHECK(same(dtype, results[0], results[1]));
       }
+    }
+  }
+}
+
+TEST_CASE("numbers come into the same order by any threads", "[routines]") {
+  const OperandLayout state = {.dtype = i64, .shape = {2}, .strides = {3}};
+  std::vector<int64_t> words = {-5, 0, 0, (int64_t{1} << 33) - 9};
+  for (const int64_t count : {0, 1, 3, 256, 300, 1024, 1025, 2048, 2049, 65536, 300001}) {
+    for (const int64_t step : {1, 2}) {
+      const OperandLayout out = {.dtype = i64, .shape = {count}, .strides = {step}};
+      std::vector<std::vector<int64_t>> results;
+      const auto run = [&](Device::Kind device, int threads) {
+        results.emplace_back(static_cast<std::size_t>(count * step + 1), -1);
+        const Call call = {.buffers = {words.data(), results.back().data()},
+                           .sizes = {},
+                           .strides = {},
+                           .threads = threads};
+        call.run(
+            LibraryCall{.kind = Kind::permutation, .operands = {state, out}, .threads = threads},
+            device);
+      };
+      run(Device::Kind::reference, 1);
+      for (const int threads : {1, 2, 3, 70}) run(Device::Kind::cpu, threads);
+      CAPTURE(count, step);
+      for (const std::vector<int64_t>& result : results) CHECK(result == results[0]);
+      CHECK(results[0].back() == -1);
+      std::vector<bool> is_there(static_cast<std::size_t>(count));
+      for (int64_t i = 0; i < count; ++i) {
+        const int64_t number = results[0][static_cast<std::size_t>(i * step)];
+        REQUIRE((number >= 0 && number < count));
+        is_there[static_cast<std::size_t>(number)] = true;
+      }
+      CHECK(std::ranges::count(is_there, true) == count);
     }
   }
 }

@@ -209,6 +209,22 @@ TEST_CASE("permutations are permutations, each as likely", "[eager][distribution
     ++found[number];
   }
   CHECK(deviation(found, expected) < 4);
+  // Of several buckets: where a number comes, which comes first, and how often its neighbour
+  // follows.
+  constexpr int64_t size = 5000, draws = 4000, parts = 20;
+  std::vector<double> places(parts), firsts(parts), even(parts, 1.0 * draws / parts);
+  double follows = 0;
+  for (int64_t i = 0; i < draws; ++i) {
+    const Tensor order = permutation(size, generator);
+    const std::vector<int64_t> p = order.to_vector<int64_t>();
+    const auto place = std::ranges::find(p, 2345) - p.begin();
+    ++places[static_cast<std::size_t>(place * parts / size)];
+    ++firsts[static_cast<std::size_t>(p[0] * parts / size)];
+    for (std::size_t at = 1; at < p.size(); ++at) follows += p[at] == p[at - 1] + 1 ? 1 : 0;
+  }
+  CHECK(deviation(places, even) < 4);
+  CHECK(deviation(firsts, even) < 4);
+  CHECK(std::abs(follows / draws - 1) < 4 / std::sqrt(draws));
   const Tensor x = reshape(arange(12), {3, 4});
   CHECK(all(sort(shuffle(x, 1, generator)) == x).item<bool>());
 }

@@ -242,6 +242,11 @@ class Drawer::Session : Chance {
       step.operands.push_back(parts.operand);
       tensors.push_back(parts.tensor);
     }
+    if (op.name == "permutation" && program_.inputs.size() < 8) {  // of {key, counter}
+      const Known state = add_input(i64, {2});
+      step.operands.push_back(state.operand);
+      tensors.push_back(state.tensor);
+    }
     const int arity = op.arity >= 0 ? op.arity : 1 + below(3);
     const bool takes_numbers = op.kind == OpKind::create;
     const DType number_dtype = below(2) == 0 ? i64 : f64;
