@@ -65,6 +65,14 @@ void piece_rows(Timer& timer) {
   time_both(timer, "pieces.below", moved, below, x, y);
   time_both(timer, "pieces.beside", moved, beside, x, y);
   time_both(timer, "pieces.pairs", moved, pairs, x, y);
+  constexpr int64_t heads = 8, positions = 512, width = 64;
+  const Tensor angles = normal(2, {positions, width});
+  const auto rotary = [sines = sin(angles), cosines = cos(angles)](const Tensor& q) -> Tensor {
+    const Tensor first = slice(q, 2, {0, width / 2}), second = slice(q, 2, {width / 2, width});
+    return q * cosines + concat({-second, first}, 2) * sines;
+  };
+  time_both(timer, "pieces.rotary", {.bytes = 8.0 * (heads + 1) * positions * width}, rotary,
+            normal(3, {heads, positions, width}));
 }
 
 }  // namespace nitinol::bench

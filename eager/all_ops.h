@@ -33,6 +33,7 @@ struct CheckText {
 };
 /// The Checker of a text: one for the same literals. There are as many as places that check.
 [[nodiscard]] int64_t checker_of(const CheckText& text);
+[[nodiscard]] const Op& concat();
 [[nodiscard]] const Op& copy();
 [[nodiscard]] const Op& expand();
 [[nodiscard]] const Op& permute();

@@ -6,6 +6,7 @@
 // x.
 #include "eager/ops/join.h"
 
+#include "eager/all_ops.h"
 #include "eager/apply.h"
 #include "eager/infer.h"
 #include "eager/ops/arithmetic.h"
@@ -295,6 +296,10 @@ Tensor place(const Tensor& base, const Tensor& piece, const Dims& starts, const 
              const Dims& steps) {
   const Tensor value = cast(piece, base.dtype());
   return apply(joins["place"], {&base, &value}, {starts, sizes, steps});
+}
+
+const Op& ops::concat() {
+  return joins["concat"];
 }
 
 std::span<const Op> join_ops() {

@@ -16,6 +16,7 @@
 #include "jit/passes/merge_duplicates.h"
 #include "jit/passes/remove_dead.h"
 #include "jit/passes/simplify.h"
+#include "jit/passes/sink_concats.h"
 #include "jit/passes/sink_reshapes.h"
 
 #include <fmt/format.h>
@@ -35,6 +36,7 @@ constexpr Pass passes[] = {
     {"fold_constants", fold_constants},
     {"simplify", simplify},
     {"sink_reshapes", sink_reshapes},
+    {"sink_concats", sink_concats},
     {"hoist_views", hoist_views},
     {"merge_duplicates", merge_duplicates},
     {"remove_dead", remove_dead},

@@ -81,7 +81,7 @@ TEST_CASE("a name that no pass has is noted, and so is one that cannot be switch
   CHECK(messages[0] ==
         "there is no pass 'simplfy' to switch off; there are trim_images, fuse, "
         "pack_operands, horizontal_fusion, overlap, cuda_graph, fold_constants, simplify, "
-        "sink_reshapes, hoist_views, merge_duplicates, remove_dead");
+        "sink_reshapes, sink_concats, hoist_views, merge_duplicates, remove_dead");
 }
 
 TEST_CASE("graphs are dumped as text that parses", "[jit][pass]") {

@@ -1,0 +1,275 @@
+// Example: the columns of x rolled by one, and what a matrix product will read:
+//   r: f32[4, 8] = concat (slice x 7:8) (slice x 0:7); t: f32[4, 8] = tanh r; p = matmul t w
+// A piece is stored where a concat wants it, but nothing joins the kernels before a concat from
+// behind it: r is written, read, and t is written. As
+//   t: f32[4, 8] = concat (tanh (slice x 7:8)) (tanh (slice x 0:7))
+// t alone is written.
+//
+// The values between a concat and the one that takes its place are a region: elementwise operations
+// and views that leave the joined axis alone. One value of it, which is in memory whatever becomes
+// of it, is all that others read; else more would be written than before.
+#include "jit/passes/sink_concats.h"
+
+#include "eager/all_ops.h"
+#include "jit/passes/remove_dead.h"
+#include "jit/passes/rewrite.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace nitinol::jit {
+namespace {
+
+/// More pieces than that stay: each operation is there once for each of them.
+constexpr std::size_t most_pieces = 8;
+
+bool is_concat(const Node& node) {
+  return node.op == &ops::concat();
+}
+bool is_elementwise(const Node& node) {
+  return node.kind == Node::Kind::op && node.op->kind == OpKind::elementwise && !has_effect(node);
+}
+
+int64_t size_of_axes(const Shape& shape, int first, int last) {
+  int64_t size = 1;
+  for (int axis = first; axis < last; ++axis) size *= shape[axis];
+  return size;
+}
+
+/// Where a view of shape `to` has what is axis `axis` of its operand, alone and whole; nothing if
+/// it has not.
+std::optional<int> axis_through(const Node& view, const Shape& from, int axis) {
+  const Shape& to = view.spec.shape;
+  if (view.op == &ops::permute()) {
+    const Dims& order = std::get<Dims>(view.attrs[0]);
+    return static_cast<int>(std::ranges::find(order, axis) - order.begin());
+  }
+  if (view.op == &ops::expand()) {
+    const int there = axis + to.size() - from.size();
+    return to[there] == from[axis] ? std::optional(there) : std::nullopt;
+  }
+  if (view.op != &ops::reshape()) return std::nullopt;
+  for (int there = 0; there < to.size(); ++there) {
+    if (to[there] == from[axis] && size_of_axes(to, 0, there) == size_of_axes(from, 0, axis) &&
+        size_of_axes(to, there + 1, to.size()) == size_of_axes(from, axis + 1, from.size()))
+      return there;
+  }
+  return std::nullopt;
+}
+
+/// What is made of one concat.
+struct Region {
+  Value concat = 0, last = 0;
+  std::vector<int64_t> sizes;  ///< of the pieces along the axis
+};
+
+/// Finds regions of the graph that can be made piece by piece.
+class Regions {
+ public:
+  static constexpr int none = -1;
+
+  explicit Regions(const Graph& graph)
+      : graph_(graph), axis_(graph.nodes.size(), none), region_(graph.nodes.size(), none) {
+    const auto has_any = std::ranges::any_of(graph.nodes, is_concat);
+    if (!has_any) return;
+    find_readers();
+    for (Value v = 0; v < graph.nodes.size(); ++v) {
+      if (is_concat(graph[v]) && region_[v] == none) try_concat(v);
+    }
+  }
+
+  [[nodiscard]] bool empty() const { return regions_.empty(); }
+  /// The region that makes `v` in pieces; null if none does. Its concat is of it.
+  [[nodiscard]] const Region* of(Value v) const {
+    return region_[v] == none ? nullptr : &regions_[static_cast<std::size_t>(region_[v])];
+  }
+  /// The joined axis of a value of a region.
+  [[nodiscard]] int axis(Value v) const { return axis_[v]; }
+
+ private:
+  void find_readers() {
+    readers_.resize(graph_.nodes.size());
+    is_stored_.assign(graph_.nodes.size(), false);
+    is_result_.assign(graph_.nodes.size(), false);
+    std::vector<bool> is_used(graph_.nodes.size(), false);  // passes before leave others behind
+    for (const Value output : graph_.outputs)
+      is_stored_[output] = is_result_[output] = is_used[output] = true;
+    for (Value v = static_cast<Value>(graph_.nodes.size()); v-- > 0;) {
+      const Node& node = graph_[v];
+      if (!is_used[v] && !has_effect(node)) continue;
+      for (const Value input : node.inputs) {
+        is_used[input] = true;
+        readers_[input].push_back(v);
+        if (node.kind != Node::Kind::op) continue;
+        // What has windows stores values in itself.
+        const bool reads_memory = node.op->kind != OpKind::elementwise && !is_view(node) &&
+                                  (node.op->kind != OpKind::reduce || node.op->call != nullptr) &&
+                                  node.op->windows == nullptr;
+        if (reads_memory || (is_view(node) && is_stored_[v])) is_stored_[input] = true;
+      }
+    }
+  }
+
+  void try_concat(Value concat) {
+    const Node& node = graph_[concat];
+    const auto axis = static_cast<int>(std::get<int64_t>(node.attrs[0]));
+    Region region = {.concat = concat, .last = concat, .sizes = {}};
+    for (const Value piece : node.inputs) region.sizes.push_back(graph_[piece].spec.shape[axis]);
+    const bool has_empty = std::ranges::find(region.sizes, 0) != region.sizes.end();
+    if (has_empty || region.sizes.size() < 2 || region.sizes.size() > most_pieces) return;
+    const int number = static_cast<int>(regions_.size());
+    std::vector<Value> members;
+    std::set<Value> readers;  // in the graph's order: their operands have joined, or never will
+    const auto join = [&](Value v, int there) {
+      axis_[v] = there;
+      region_[v] = number;
+      members.push_back(v);
+      readers.insert(readers_[v].begin(), readers_[v].end());
+    };
+    for (join(concat, axis); !readers.empty();) {
+      const Value reader = *readers.begin();
+      readers.erase(readers.begin());
+      if (region_[reader] != none) continue;
+      if (const std::optional<int> there = joined_axis(reader, number)) join(reader, *there);
+    }
+    if (const std::optional<Value> last = only_last(members, number)) {
+      region.last = *last;
+      regions_.push_back(std::move(region));
+      return;
+    }
+    for (const Value member : members) axis_[member] = region_[member] = none;
+  }
+
+  /// The joined axis of a reader that can be made in pieces; nothing if it cannot.
+  [[nodiscard]] std::optional<int> joined_axis(Value reader, int number) const {
+    const Node& node = graph_[reader];
+    if (is_view(node))
+      return axis_through(node, graph_[node.inputs[0]].spec.shape, axis_[node.inputs[0]]);
+    if (!is_elementwise(node) || has_parts(node)) return std::nullopt;
+    const int rank = node.spec.shape.size();
+    std::optional<int> joined;
+    for (const Value input : node.inputs) {
+      if (region_[input] != number) continue;
+      const int there = axis_[input] + rank - graph_[input].spec.shape.size();
+      if (joined && *joined != there) return std::nullopt;
+      joined = there;
+    }
+    for (const Value input : node.inputs) {
+      if (region_[input] != number && !can_be_sliced(input, *joined - rank)) return std::nullopt;
+    }
+    return joined;
+  }
+
+  /// Whether parts of a value along an axis (counted from the end) are there: it is broadcast along
+  /// it, or lies in memory, or one operation makes it for this one reader of what does.
+  [[nodiscard]] bool can_be_sliced(Value v, int from_end, bool is_operand = false) const {
+    const Node& node = graph_[v];
+    const int axis = from_end + node.spec.shape.size();
+    if (axis < 0 || node.spec.shape[axis] == 1) return true;
+    if (node.kind != Node::Kind::op) return node.kind != Node::Kind::part;
+    if (node.op->kind == OpKind::library || node.op->kind == OpKind::index) return true;
+    if (is_operand || !is_elementwise(node) || readers_[v].size() != 1 || is_result_[v])
+      return false;
+    return std::ranges::all_of(node.inputs,
+                               [&](Value input) { return can_be_sliced(input, from_end, true); });
+  }
+
+  /// The value whose memory others read, if it is one, is not the concat, and lies in memory.
+  [[nodiscard]] std::optional<Value> only_last(const std::vector<Value>& members,
+                                               int number) const {
+    std::optional<Value> last;
+    for (const Value member : members) {
+      const bool is_read =
+          is_result_[member] ||
+          std::ranges::any_of(readers_[member], [&](Value v) { return region_[v] != number; });
+      if (!is_read) continue;
+      Value made = member;
+      while (is_view(graph_[made])) made = graph_[made].inputs[0];
+      if (last && *last != made) return std::nullopt;
+      last = made;
+    }
+    const bool is_gain =
+        last && *last != members[0] && is_stored_[*last] &&
+        std::ranges::none_of(readers_[*last], [&](Value v) {
+          return graph_[v].kind == Node::Kind::op && graph_[v].op->windows != nullptr;
+        });
+    return is_gain ? last : std::nullopt;
+  }
+
+  const Graph& graph_;
+  std::vector<int> axis_, region_;
+  std::vector<std::vector<Value>> readers_;
+  std::vector<bool> is_stored_, is_result_;
+  std::vector<Region> regions_;
+};
+
+/// A part of an operand that has the joined axis at `from_end`, from the end.
+Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size) {
+  Spec spec = out[operand].spec;
+  const int axis = from_end + spec.shape.size();
+  if (axis < 0 || spec.shape[axis] == 1) return operand;
+  Dims starts = Dims::filled(spec.shape.size(), 0);
+  starts[axis] = start;
+  spec.shape[axis] = size;
+  Node node;
+  node.op = &ops::slice();
+  node.inputs = {operand};
+  node.attrs = {starts, Dims(spec.shape), Dims::filled(spec.shape.size(), 1)};
+  node.spec = spec;
+  return append(out, std::move(node));
+}
+
+}  // namespace
+
+Graph sink_concats(Graph graph) {
+  const Regions regions(graph);
+  if (regions.empty()) return graph;
+  // rewrite() takes the graph apart.
+  std::vector<Value> asked;
+  std::vector<std::vector<Value>> inputs;
+  for (Value v = 0; v < graph.nodes.size(); ++v) {
+    if (graph[v].kind != Node::Kind::input) asked.push_back(v);
+    inputs.push_back(graph[v].inputs);
+  }
+  std::vector<std::vector<Value>> pieces(graph.nodes.size());  // of old values, in the new graph
+  std::size_t next = 0;
+  Graph result = rewrite(std::move(graph), [&](Graph& out, Node& node) -> std::optional<Value> {
+    const Value old = asked[next++];
+    const Region* const region = regions.of(old);
+    if (region == nullptr) return std::nullopt;
+    if (old == region->concat) {
+      pieces[old] = node.inputs;
+      return std::nullopt;
+    }
+    const int axis = regions.axis(old), from_end = axis - node.spec.shape.size();
+    int64_t start = 0;
+    for (std::size_t k = 0; k < region->sizes.size(); ++k) {
+      Node part = node;
+      part.spec.shape[axis] = region->sizes[k];
+      const bool has_shape = node.op == &ops::reshape() || node.op == &ops::expand();
+      if (has_shape) part.attrs[0] = Dims(part.spec.shape);
+      for (std::size_t i = 0; i < part.inputs.size(); ++i) {
+        const Value given = inputs[old][i];
+        part.inputs[i] = regions.of(given) == region
+                             ? pieces[given][k]
+                             : part_of(out, node.inputs[i], from_end, start, region->sizes[k]);
+      }
+      pieces[old].push_back(append(out, std::move(part)));
+      start += region->sizes[k];
+    }
+    if (old != region->last) return std::nullopt;
+    Node whole;
+    whole.op = &ops::concat();
+    whole.inputs = pieces[old];
+    whole.attrs = {int64_t{axis}};
+    whole.spec = node.spec;
+    return append(out, std::move(whole));
+  });
+  return remove_dead(std::move(result));
+}
+
+}  // namespace nitinol::jit
