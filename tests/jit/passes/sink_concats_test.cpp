@@ -9,29 +9,30 @@ using namespace nitinol::test;
 
 namespace {
 
-std::string sunk(std::string_view text) {
+std::string in_pieces(std::string_view text) {
   return after_cleaned(jit::sink_concats, text);
 }
 
-const std::string joined = "a: f32[2, 3] = input; b: f32[2, 1] = input; ";
-const std::string concat = "c: f32[2, 4] = concat a b axis=1; ";
+const std::string two_parts = "a: f32[2, 3] = input; b: f32[2, 1] = input; ";
+const std::string side_by_side = "c: f32[2, 4] = concat a b axis=1; ";
 
-void stays(const std::string& text) {
-  CHECK(sunk(text) == text);
+void stays_whole(const std::string& text) {
+  CHECK(in_pieces(text) == text);
 }
 
 }  // namespace
 
 TEST_CASE("sink_concats computes pieces and joins what they become", "[jit][pass]") {
-  CHECK(sunk(joined + concat + "y: f32[2, 4] = tanh c; return y") ==
-        joined +
+  CHECK(in_pieces(two_parts + side_by_side + "y: f32[2, 4] = tanh c; return y") ==
+        two_parts +
             "c: f32[2, 3] = tanh a; d: f32[2, 1] = tanh b; e: f32[2, 4] = concat c d axis=1; "
             "return e");
   // Numbers, what is broadcast along the axis, parts of what lies in memory, and several readers.
-  CHECK(sunk(joined + "n: f32[] = input; r: f32[2, 1] = input; w: f32[4] = input; " + concat +
-             "g: bool[2, 4] = gt c n; m: f32[2, 4] = mul c r; s: f32[2, 4] = add m w; "
-             "y: f32[2, 4] = where g c s; return y") ==
-        joined +
+  CHECK(in_pieces(two_parts + "n: f32[] = input; r: f32[2, 1] = input; w: f32[4] = input; " +
+                  side_by_side +
+                  "g: bool[2, 4] = gt c n; m: f32[2, 4] = mul c r; s: f32[2, 4] = add m w; "
+                  "y: f32[2, 4] = where g c s; return y") ==
+        two_parts +
             "c: f32[] = input; d: f32[2, 1] = input; e: f32[4] = input; "
             "f: bool[2, 3] = gt a c; g: bool[2, 1] = gt b c; "
             "h: f32[2, 3] = mul a d; i: f32[2, 1] = mul b d; "
@@ -40,11 +41,12 @@ TEST_CASE("sink_concats computes pieces and joins what they become", "[jit][pass
             "n: f32[2, 3] = where f a k; o: f32[2, 1] = where g b m; "
             "p: f32[2, 4] = concat n o axis=1; return p");
   // Views that leave the axis alone; the reshape behind it is of the result.
-  CHECK(sunk(joined + concat +
-             "r: f32[2, 1, 4] = reshape c shape=[2, 1, 4]; e: f32[2, 5, 4] = expand r shape=[2, 5, "
-             "4]; p: f32[4, 2, 5] = permute e axes=[2, 0, 1]; k: f32[4, 2, 5] = copy p; "
-             "y: f32[40] = reshape k shape=[40]; return y") ==
-        joined +
+  CHECK(in_pieces(
+            two_parts + side_by_side +
+            "r: f32[2, 1, 4] = reshape c shape=[2, 1, 4]; e: f32[2, 5, 4] = expand r shape=[2, 5, "
+            "4]; p: f32[4, 2, 5] = permute e axes=[2, 0, 1]; k: f32[4, 2, 5] = copy p; "
+            "y: f32[40] = reshape k shape=[40]; return y") ==
+        two_parts +
             "c: f32[2, 1, 3] = reshape a shape=[2, 1, 3]; d: f32[2, 1, 1] = reshape b shape=[2, 1, "
             "1]; e: f32[2, 5, 3] = expand c shape=[2, 5, 3]; f: f32[2, 5, 1] = expand d shape=[2, "
             "5, 1]; g: f32[3, 2, 5] = permute e axes=[2, 0, 1]; h: f32[1, 2, 5] = permute f "
@@ -53,23 +55,25 @@ TEST_CASE("sink_concats computes pieces and joins what they become", "[jit][pass
 }
 
 TEST_CASE("sink_concats leaves what would be written more often", "[jit][pass]") {
-  const std::string same = joined + concat;
-  stays(same + "return c");
+  const std::string same = two_parts + side_by_side;
+  stays_whole(same + "return c");
   // The concat is read by others; two values are; a sum reads it from registers; another concat.
-  stays(same + "d: f32[2, 4] = tanh c; return c, d");
-  stays(same + "d: f32[2, 4] = tanh c; e: f32[2, 4] = exp c; return d, e");
-  stays(same + "d: f32[2, 4] = tanh c; e: f32[2] = sum d axes=[1] keepdims=false; return e");
-  stays(same + "d: f32[2, 4] = tanh c; e: f32[2, 8] = concat d d axis=1; return e");
+  stays_whole(same + "d: f32[2, 4] = tanh c; return c d");
+  stays_whole(same + "d: f32[2, 4] = tanh c; e: f32[2, 4] = exp c; return d e");
+  stays_whole(same + "d: f32[2, 4] = tanh c; e: f32[2] = sum d axes=[1] keepdims=false; return e");
+  stays_whole(same + "d: f32[2, 4] = tanh c; e: f32[2, 8] = concat d d axis=1; return e");
   // A view that takes the axis apart; an operand that a kernel makes for others, too.
-  stays(same + "d: f32[2, 2, 2] = reshape c shape=[2, 2, 2]; e: f32[2, 2, 2] = tanh d; return e");
-  stays(joined +
-        "c: f32[2, 4] = input; d: f32[2, 4] = tanh c; e: f32[2, 4] = concat a b axis=1; "
-        "f: f32[2, 4] = add d e; return f, d");
+  stays_whole(same +
+              "d: f32[2, 2, 2] = reshape c shape=[2, 2, 2]; e: f32[2, 2, 2] = tanh d; return e");
+  stays_whole(two_parts +
+              "c: f32[2, 4] = input; d: f32[2, 4] = tanh c; e: f32[2, 4] = concat a b axis=1; "
+              "f: f32[2, 4] = add d e; return f d");
   // Nothing along the axis, and one piece.
-  stays(
+  stays_whole(
       "a: f32[2, 3] = input; b: f32[2, 0] = input; c: f32[2, 3] = concat a b axis=1; "
       "d: f32[2, 3] = tanh c; return d");
-  stays("a: f32[2, 3] = input; b: f32[2, 3] = concat a axis=1; c: f32[2, 3] = tanh b; return c");
+  stays_whole(
+      "a: f32[2, 3] = input; b: f32[2, 3] = concat a axis=1; c: f32[2, 3] = tanh b; return c");
 }
 
 TEST_CASE("what is made of joined tensors is one write", "[jit][pass]") {
