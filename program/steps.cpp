@@ -14,9 +14,15 @@
 namespace nitinol::program {
 namespace {
 
-std::size_t points_of(const fusion::Lowered& lowered) {
+/// How many elements of operand k are touched at most: of what is broadcast each once.
+std::size_t points_of(const fusion::Lowered& lowered, std::size_t k) {
+  const bool is_looked_up = std::ranges::any_of(
+      lowered.kernel.stages, [&](const Stage& stage) { return looks_up(stage, k); });
+  const std::size_t rank = lowered.sizes.size();
   int64_t points = 1;
-  for (const int64_t size : lowered.sizes) points *= size;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (is_looked_up || lowered.strides[k * rank + i] != 0) points *= lowered.sizes[i];
+  }
   return static_cast<std::size_t>(points);
 }
 
@@ -42,7 +48,7 @@ void add_operand(ProgramDraft& draft, const fusion::Lowered& lowered, std::size_
   (operand.role == Role::output ? step.out.writes : step.out.reads).push_back(origin.value);
   StepReport& report = step.report;
   (operand.role == Role::output ? report.bytes_written : report.bytes_read) +=
-      std::min(bytes_of(draft.graph[origin.value].spec), points_of(lowered) * size);
+      std::min(bytes_of(draft.graph[origin.value].spec), points_of(lowered, k) * size);
 }
 
 /// Notes that the step does what node `v` is.
