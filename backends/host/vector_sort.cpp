@@ -2,6 +2,7 @@
 
 #include <cpuid.h>
 #include <cstddef>
+#include <cstdint>
 #include <hwy/contrib/sort/vqsort.h>
 #include <hwy/targets.h>
 
@@ -18,13 +19,18 @@ bool is_zen4() {
   return family == 0x19;  // Zen 3 has no AVX-512 anyway
 }
 
+/// What vqsort chooses from.
+int64_t targets() {
+  static const int64_t chosen = [] {
+    if (is_zen4()) hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
+    return hwy::SupportedTargets();
+  }();
+  return chosen;
+}
+
 template <class Key>
 void sort(Key* keys, int64_t count) {
-  static const bool is_chosen = [] {
-    if (is_zen4()) hwy::DisableTargets(HWY_AVX3 | HWY_AVX3_DL);
-    return true;
-  }();
-  static_cast<void>(is_chosen);
+  static_cast<void>(targets());
   hwy::Sorter()(keys, static_cast<std::size_t>(count), hwy::SortAscending());
 }
 
@@ -40,6 +46,10 @@ void vector_sort(uint32_t* keys, int64_t count) {
 
 void vector_sort(uint64_t* keys, int64_t count) {
   sort(keys, count);
+}
+
+bool vectors_sort_wide_keys() {
+  return (targets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
 }
 
 }  // namespace nitinol::host
