@@ -34,10 +34,11 @@ bool is_elementwise(const Node& node) {
   return node.kind == Node::Kind::op && node.op->kind == OpKind::elementwise && !has_effect(node);
 }
 
-int64_t size_of_axes(const Shape& shape, int first, int last) {
-  int64_t size = 1;
-  for (int axis = first; axis < last; ++axis) size *= shape[axis];
-  return size;
+/// Elements of the axes behind this one.
+int64_t elements_behind(const Shape& shape, int axis) {
+  int64_t elements = 1;
+  for (int i = axis + 1; i < shape.size(); ++i) elements *= shape[i];
+  return elements;
 }
 
 /// Where a view of shape `to` has what is axis `axis` of its operand, alone and whole; nothing if
@@ -54,8 +55,7 @@ std::optional<int> axis_through(const Node& view, const Shape& from, int axis) {
   }
   if (view.op != &ops::reshape()) return std::nullopt;
   for (int there = 0; there < to.size(); ++there) {
-    if (to[there] == from[axis] && size_of_axes(to, 0, there) == size_of_axes(from, 0, axis) &&
-        size_of_axes(to, there + 1, to.size()) == size_of_axes(from, axis + 1, from.size()))
+    if (to[there] == from[axis] && elements_behind(to, there) == elements_behind(from, axis))
       return there;
   }
   return std::nullopt;
@@ -192,11 +192,7 @@ class Regions {
       if (last && *last != made) return std::nullopt;
       last = made;
     }
-    const bool is_gain =
-        last && *last != members[0] && is_stored_[*last] &&
-        std::ranges::none_of(readers_[*last], [&](Value v) {
-          return graph_[v].kind == Node::Kind::op && graph_[v].op->windows != nullptr;
-        });
+    const bool is_gain = last && *last != members[0] && is_stored_[*last];
     return is_gain ? last : std::nullopt;
   }
 

@@ -40,6 +40,13 @@ TEST_CASE("sink_concats computes pieces and joins what they become", "[jit][pass
             "l: f32[1] = slice e starts=[3] sizes=[1] steps=[1]; m: f32[2, 1] = add i l; "
             "n: f32[2, 3] = where f a k; o: f32[2, 1] = where g b m; "
             "p: f32[2, 4] = concat n o axis=1; return p");
+  // What broadcasts the pieces.
+  CHECK(in_pieces("a: f32[3] = input; b: f32[1] = input; x: f32[4, 4] = input; "
+                  "c: f32[4] = concat a b axis=0; y: f32[4, 4] = add c x; return y") ==
+        "a: f32[3] = input; b: f32[1] = input; c: f32[4, 4] = input; "
+        "d: f32[4, 3] = slice c starts=[0, 0] sizes=[4, 3] steps=[1, 1]; e: f32[4, 3] = add a d; "
+        "f: f32[4, 1] = slice c starts=[0, 3] sizes=[4, 1] steps=[1, 1]; g: f32[4, 1] = add b f; "
+        "h: f32[4, 4] = concat e g axis=1; return h");
   // Views that leave the axis alone; the reshape behind it is of the result.
   CHECK(in_pieces(
             two_parts + side_by_side +
@@ -62,12 +69,17 @@ TEST_CASE("sink_concats leaves what would be written more often", "[jit][pass]")
   stays_whole(same + "d: f32[2, 4] = tanh c; e: f32[2, 4] = exp c; return d e");
   stays_whole(same + "d: f32[2, 4] = tanh c; e: f32[2] = sum d axes=[1] keepdims=false; return e");
   stays_whole(same + "d: f32[2, 4] = tanh c; e: f32[2, 8] = concat d d axis=1; return e");
-  // A view that takes the axis apart; an operand that a kernel makes for others, too.
+  // Views that take the axis apart; operands that a kernel makes for others, or of another
+  // kernel's.
   stays_whole(same +
               "d: f32[2, 2, 2] = reshape c shape=[2, 2, 2]; e: f32[2, 2, 2] = tanh d; return e");
   stays_whole(two_parts +
               "c: f32[2, 4] = input; d: f32[2, 4] = tanh c; e: f32[2, 4] = concat a b axis=1; "
               "f: f32[2, 4] = add d e; return f d");
+  stays_whole(same + "d: f32[4, 2] = reshape c shape=[4, 2]; e: f32[4, 2] = tanh d; return e");
+  stays_whole(two_parts +
+              "c: f32[2, 4] = input; d: f32[2, 4] = tanh c; e: f32[2, 4] = exp d; "
+              "f: f32[2, 4] = concat a b axis=1; g: f32[2, 4] = add e f; return g");
   // Nothing along the axis, and one piece.
   stays_whole(
       "a: f32[2, 3] = input; b: f32[2, 0] = input; c: f32[2, 3] = concat a b axis=1; "
