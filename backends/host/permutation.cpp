@@ -61,7 +61,7 @@ class Permutation {
       place_buckets();
       put_in_buckets(drawn.get());
     }
-    split(buckets(), 1, threads_,
+    split(buckets(), 1, static_cast<int>(parts_),
           [&](int64_t first, int64_t last) { shuffle(first, last, to, step); });
   }
 
