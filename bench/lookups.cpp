@@ -73,6 +73,10 @@ void piece_rows(Timer& timer) {
   };
   time_both(timer, "pieces.rotary", {.bytes = 8.0 * (heads + 1) * positions * width}, rotary,
             normal(3, {heads, positions, width}));
+  const auto stencil = [](const Tensor& a) -> Tensor {
+    return roll(a, {1}, {0}) + roll(a, {-1}, {0}) + roll(a, {1}, {1}) + roll(a, {-1}, {1}) - 4 * a;
+  };
+  time_both(timer, "pieces.stencil", {.bytes = 8e6}, stencil, normal(4, {1000, 1000}));
 }
 
 }  // namespace nitinol::bench

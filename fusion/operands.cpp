@@ -1,6 +1,7 @@
 // Operands of a kernel in the making: each with its origin, and strides over the group's loops.
 #include "core/host_access.h"
 #include "fusion/draft.h"
+#include "fusion/pieces.h"
 
 #include <algorithm>
 
@@ -122,10 +123,7 @@ Expr position(Draft& draft, const Member& member) {
 
 void write_store(Draft& draft, const Member& member, const Expr& result) {
   const Node& node = draft.graph[member.value];
-  const auto found = draft.fusion.pieces.find(member.value);
-  const Piece place = found != draft.fusion.pieces.end()
-                          ? found->second
-                          : Piece{member.value, {node.spec.shape, strides_of(node.spec.shape), 0}};
+  const Piece place = place_of(draft.graph, draft.fusion.pieces, member.value);
   const uint16_t operand =
       add(draft, Role::output, node.spec.dtype, memory(place.whole, place.access.offset),
           over_loops(draft, place.access, member.level == Stage::Level::element));

@@ -2,7 +2,8 @@
 // group stores its piece before the node's turn comes. That is right where no two windows overlap,
 // and for the first input always: what lies over it is stored at the node's turn.
 //
-// Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy.
+// Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy. If
+// c is a piece of d, and read by nobody else, they store into d.
 #include "fusion/pieces.h"
 
 namespace nitinol::fusion {
@@ -53,7 +54,13 @@ bool has_windows(const Node& node) {
          element_count(node.spec.shape) > 0;
 }
 
-std::vector<Window> windows_of(const Graph& graph, const Node& node) {
+Piece place_of(const Graph& graph, const std::map<Value, Piece>& pieces, Value value) {
+  if (const auto found = pieces.find(value); found != pieces.end()) return found->second;
+  const Shape& shape = graph[value].spec.shape;
+  return {.whole = value, .access = {shape, strides_of(shape), 0}};
+}
+
+std::vector<Window> windows_of(const Graph& graph, const Node& node, const Access& place) {
   std::vector<Tensor> placeholders;
   for (const Value input : node.inputs) {
     const Spec& spec = graph[input].spec;
@@ -61,24 +68,30 @@ std::vector<Window> windows_of(const Graph& graph, const Node& node) {
   }
   std::vector<const Tensor*> inputs;
   for (const Tensor& placeholder : placeholders) inputs.push_back(&placeholder);
-  return node.op->windows(node.spec, strides_of(node.spec.shape), inputs, node.attrs);
+  std::vector<Window> windows = node.op->windows(node.spec, place.strides, inputs, node.attrs);
+  for (Window& window : windows) window.map.offset += place.offset;
+  return windows;
 }
 
 std::map<Value, Piece> pieces_of(const Graph& graph, const Fusion& fusion) {
   std::map<Value, Piece> pieces;
   const std::vector<int> uses = use_counts(graph);
-  for (Value v = 0; v < graph.nodes.size(); ++v) {
+  // From the last on: what has windows may be a piece itself, and its place is known by then.
+  for (Value v = static_cast<Value>(graph.nodes.size()); v-- > 0;) {
     const Node& node = graph[v];
     if (!has_windows(node)) continue;
-    const std::vector<Window> windows = windows_of(graph, node);
+    const Piece place = place_of(graph, pieces, v);
+    const std::vector<Window> windows = windows_of(graph, node, place.access);
     const std::size_t early = are_disjoint(node, windows) ? windows.size() : 1;
     for (std::size_t k = 0; k < early; ++k) {
       const Value base = fusion.bases[node.inputs[k]];
-      if (fusion.group_of[base] < 0 || !is_read_once(graph, uses, node.inputs[k]) ||
+      const bool is_made_so = fusion.group_of[base] >= 0 || has_windows(graph[base]);
+      if (!is_made_so || !is_read_once(graph, uses, node.inputs[k]) ||
           windows[k].shape != graph[node.inputs[k]].spec.shape)
         continue;
       const Access access = region(graph[base].spec.shape, windows[k]);
-      if (is_walkable(fusion, base, access)) pieces[base] = {.whole = v, .access = access};
+      if (fusion.group_of[base] < 0 || is_walkable(fusion, base, access))
+        pieces[base] = {.whole = place.whole, .access = access};
     }
   }
   return pieces;

@@ -14,12 +14,16 @@ namespace nitinol::fusion {
 /// True of concat, pad and the like, whose inputs are stored to regions of the result.
 [[nodiscard]] bool has_windows(const Node& node);
 
-/// Per input of `node`, which has windows: the region of its contiguous memory that the input is
-/// stored to.
-[[nodiscard]] std::vector<Window> windows_of(const Graph& graph, const Node& node);
+/// Where `value` is stored: where `pieces` say, or in memory of its own.
+[[nodiscard]] Piece place_of(const Graph& graph, const std::map<Value, Piece>& pieces, Value value);
 
-/// The values that groups of `fusion` make for nothing but one region of another's memory, by
-/// value.
+/// Per input of `node`, which has windows and lies at `place`: the region of that memory that the
+/// input is stored to.
+[[nodiscard]] std::vector<Window> windows_of(const Graph& graph, const Node& node,
+                                             const Access& place);
+
+/// The values that are made for nothing but one region of another's memory, by value: by groups of
+/// `fusion`, or of pieces of their own.
 [[nodiscard]] std::map<Value, Piece> pieces_of(const Graph& graph, const Fusion& fusion);
 
 }  // namespace nitinol::fusion

@@ -89,7 +89,8 @@ void add_group(ProgramDraft& draft, const fusion::Group& group) {
 bool add_windows(ProgramDraft& draft, Value v) {
   const Graph& graph = draft.graph;
   const Node& node = graph[v];
-  const std::vector<Window> windows = fusion::windows_of(graph, node);
+  const fusion::Piece place = fusion::place_of(graph, draft.fusion.pieces, v);
+  const std::vector<Window> windows = fusion::windows_of(graph, node, place.access);
   for (std::size_t k = 0; k < node.inputs.size(); ++k) {
     const Window& window = windows[k];
     const Value base = draft.fusion.bases[node.inputs[k]];
@@ -101,7 +102,7 @@ bool add_windows(ProgramDraft& draft, Value v) {
         .from = base,
         .from_strides = broadcast_strides(access->shape, access->strides, window.shape),
         .from_offset = access->offset,
-        .to = v,
+        .to = place.whole,
         .to_strides = window.map.strides,
         .to_offset = window.map.offset};
     StepReport report;

@@ -5,6 +5,10 @@
 //   t: f32[4, 8] = concat (tanh (slice x 7:8)) (tanh (slice x 0:7))
 // t alone is written.
 //
+// Where several concats meet, as in a sum of rolled tensors, a round does so for one of them: what
+// it leaves are pieces with parts of the others, and concats in concats, of which the outermost is
+// what is stored to (fusion/pieces.h).
+//
 // The values between a concat and the one that takes its place are a region: elementwise operations
 // and views that leave the joined axis alone. One value of it, which is in memory whatever becomes
 // of it, is all that others read; else more would be written than before.
@@ -28,6 +32,8 @@ namespace {
 constexpr std::size_t most_pieces = 8;
 /// Of operations that make an operand.
 constexpr int most_depth = 4;
+/// Each sinks a concat of those that an operation joins, as a sum of rolled tensors does.
+constexpr int most_rounds = 8;
 
 bool is_concat(const Node& node) {
   return node.op == &ops::concat();
@@ -101,19 +107,26 @@ class Regions {
     for (const Value output : graph_.outputs)
       is_stored_[output] = is_result_[output] = is_used[output] = true;
     for (Value v = static_cast<Value>(graph_.nodes.size()); v-- > 0;) {
-      const Node& node = graph_[v];
-      if (!is_used[v] && !has_effect(node)) continue;
-      for (const Value input : node.inputs) {
+      if (!is_used[v] && !has_effect(graph_[v])) continue;
+      for (const Value input : graph_[v].inputs) {
         is_used[input] = true;
         readers_[input].push_back(v);
-        if (node.kind != Node::Kind::op) continue;
-        // What has windows stores values in itself.
-        const bool reads_memory = node.op->kind != OpKind::elementwise && !is_view(node) &&
-                                  (node.op->kind != OpKind::reduce || node.op->call != nullptr) &&
-                                  node.op->windows == nullptr;
-        if (reads_memory || (is_view(node) && is_stored_[v])) is_stored_[input] = true;
       }
     }
+    for (Value v = static_cast<Value>(graph_.nodes.size()); v-- > 0;) {
+      is_stored_[v] = is_stored_[v] || std::ranges::any_of(readers_[v], [&](Value reader) {
+                        return has_in_memory(graph_[reader], v, is_stored_[reader]);
+                      });
+    }
+  }
+
+  /// Whether a reader has `v` in memory: a piece has a place there, if nobody else reads it.
+  [[nodiscard]] bool has_in_memory(const Node& reader, Value v, bool is_stored) const {
+    if (reader.kind != Node::Kind::op) return false;
+    if (is_view(reader)) return is_stored;
+    if (is_concat(reader)) return readers_[v].size() == 1;
+    return reader.op->kind != OpKind::elementwise && reader.op->windows == nullptr &&
+           (reader.op->kind != OpKind::reduce || reader.op->call != nullptr);
   }
 
   void try_concat(Value concat) {
@@ -168,15 +181,21 @@ class Regions {
     return joined;
   }
 
+  /// Whether a value, or what it is a view of, lies in memory that no kernel makes.
+  [[nodiscard]] bool is_in_memory(Value v) const {
+    while (is_view(graph_[v])) v = graph_[v].inputs[0];
+    const Node& node = graph_[v];
+    if (node.kind != Node::Kind::op) return node.kind != Node::Kind::part;
+    return node.op->kind == OpKind::library || node.op->kind == OpKind::index;
+  }
+
   /// Whether parts of a value along an axis (counted from the end) are there: it is broadcast along
-  /// it, or lies in memory, or elementwise operations make it of such for this one reader, which
-  /// hoist_views makes operations on parts.
+  /// it, or lies in memory, or elementwise operations make it of such for this one reader.
   [[nodiscard]] bool can_be_sliced(Value v, int from_end, int depth = most_depth) const {
     const Node& node = graph_[v];
     const int axis = from_end + node.spec.shape.size();
     if (axis < 0 || node.spec.shape[axis] == 1) return true;
-    if (node.kind != Node::Kind::op) return node.kind != Node::Kind::part;
-    if (node.op->kind == OpKind::library || node.op->kind == OpKind::index) return true;
+    if (is_in_memory(v)) return true;
     if (depth == 0 || !is_elementwise(node) || readers_[v].size() != 1 || is_result_[v])
       return false;
     return std::ranges::all_of(
@@ -221,27 +240,51 @@ class Regions {
   std::vector<Region> regions_;
 };
 
-/// A part of an operand that has the joined axis at `from_end`, from the end.
-Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size) {
-  Spec spec = out[operand].spec;
-  const int axis = from_end + spec.shape.size();
-  if (axis < 0 || spec.shape[axis] == 1) return operand;
-  Dims starts = Dims::filled(spec.shape.size(), 0);
-  starts[axis] = start;
-  spec.shape[axis] = size;
-  Node node;
-  node.op = &ops::slice();
-  node.inputs = {operand};
-  node.attrs = {starts, Dims(spec.shape), Dims::filled(spec.shape.size(), 1)};
-  node.spec = spec;
-  return append(out, std::move(node));
+/// Elements [start, start + size) of an operand along an axis, counted from the end.
+Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size);
+
+/// The same of a concat: parts of its pieces, joined if they are several.
+Value joined_parts(Graph& out, const Node& concat, int from_end, int64_t start, int64_t size) {
+  const int axis = from_end + concat.spec.shape.size();
+  const bool is_joined = std::get<int64_t>(concat.attrs[0]) == axis;
+  Node parts = concat;
+  parts.inputs.clear();
+  parts.spec.shape[axis] = size;
+  for (const Value piece : concat.inputs) {
+    const int64_t length = out[piece].spec.shape[axis];
+    const int64_t first = std::max<int64_t>(start, 0), last = std::min(start + size, length);
+    if (first < last) parts.inputs.push_back(part_of(out, piece, from_end, first, last - first));
+    if (is_joined) start -= length;
+  }
+  return parts.inputs.size() == 1 ? parts.inputs[0] : append(out, std::move(parts));
 }
 
-}  // namespace
+Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size) {
+  Node part = out[operand];
+  Shape& shape = part.spec.shape;
+  const int axis = from_end + shape.size();
+  if (axis < 0 || shape[axis] == 1 || (start == 0 && size == shape[axis])) return operand;
+  if (is_concat(part) && part.inputs.size() <= most_pieces)
+    return joined_parts(out, part, from_end, start, size);
+  shape[axis] = size;
+  if (is_elementwise(part)) {  // it has this reader alone (Regions::can_be_sliced)
+    for (Value& input : part.inputs) input = part_of(out, input, from_end, start, size);
+    return append(out, std::move(part));
+  }
+  Dims starts = Dims::filled(shape.size(), 0);
+  starts[axis] = start;
+  Node slice;
+  slice.op = &ops::slice();
+  slice.inputs = {operand};
+  slice.attrs = {starts, Dims(shape), Dims::filled(shape.size(), 1)};
+  slice.spec = part.spec;
+  return append(out, std::move(slice));
+}
 
-Graph sink_concats(Graph graph) {
+/// Sinks concats that no others are above.
+std::optional<Graph> sink_once(Graph& graph) {
   const Regions regions(graph);
-  if (regions.empty()) return graph;
+  if (regions.empty()) return std::nullopt;
   // rewrite() takes the graph apart.
   std::vector<Value> asked;
   std::vector<std::vector<Value>> inputs;
@@ -284,6 +327,17 @@ Graph sink_concats(Graph graph) {
     return append(out, std::move(whole));
   });
   return remove_dead(std::move(result));
+}
+
+}  // namespace
+
+Graph sink_concats(Graph graph) {
+  for (int round = 0; round < most_rounds; ++round) {
+    std::optional<Graph> sunk = sink_once(graph);
+    if (!sunk) break;
+    graph = std::move(*sunk);
+  }
+  return graph;
 }
 
 }  // namespace nitinol::jit

@@ -55,9 +55,22 @@ TEST_CASE("sink_concats computes pieces and joins what they become", "[jit][pass
   CHECK(in_pieces(two_parts + "x: f32[40] = input; t: f32[40] = tanh x; " + side_by_side +
                   "y: f32[2, 40] = add c t; return y") ==
         two_parts +
-            "c: f32[40] = input; d: f32[40] = tanh c; e: f32[30] = slice d starts=[0] sizes=[30] "
-            "steps=[1]; f: f32[2, 30] = add a e; g: f32[10] = slice d starts=[30] sizes=[10] "
-            "steps=[1]; h: f32[2, 10] = add b g; i: f32[2, 40] = concat f h axis=1; return i");
+            "c: f32[40] = input; d: f32[30] = slice c starts=[0] sizes=[30] steps=[1]; "
+            "e: f32[30] = tanh d; f: f32[2, 30] = add a e; "
+            "g: f32[10] = slice c starts=[30] sizes=[10] steps=[1]; h: f32[10] = tanh g; "
+            "i: f32[2, 10] = add b h; j: f32[2, 40] = concat f i axis=1; return j");
+  // Another concat, whose pieces have other sizes: parts of them, and pieces of pieces.
+  CHECK(in_pieces(two_parts + "v: f32[2, 20] = input; w: f32[2, 20] = input; " + side_by_side +
+                  "d: f32[2, 40] = concat v w axis=1; y: f32[2, 40] = add c d; return y") ==
+        two_parts +
+            "c: f32[2, 20] = input; d: f32[2, 20] = input; "
+            "e: f32[2, 10] = slice d starts=[0, 0] sizes=[2, 10] steps=[1, 1]; "
+            "f: f32[2, 20] = slice a starts=[0, 0] sizes=[2, 20] steps=[1, 1]; "
+            "g: f32[2, 20] = add f c; "
+            "h: f32[2, 10] = slice a starts=[0, 20] sizes=[2, 10] steps=[1, 1]; "
+            "i: f32[2, 10] = add h e; j: f32[2, 30] = concat g i axis=1; "
+            "k: f32[2, 10] = slice d starts=[0, 10] sizes=[2, 10] steps=[1, 1]; "
+            "l: f32[2, 10] = add b k; m: f32[2, 40] = concat j l axis=1; return m");
   // Views that leave the axis alone; the reshape behind it is of the result.
   CHECK(in_pieces(two_parts + side_by_side +
                   "r: f32[2, 1, 40] = reshape c shape=[2, 1, 40]; e: f32[2, 5, 40] = expand r "
@@ -116,14 +129,29 @@ TEST_CASE("what is made of joined tensors is one write", "[jit][pass]") {
     return matmul(x * cos(angles) + concat({-second, first}, 1) * sin(angles), weight);
   };
   check_end_to_end("sink_concats", turned, randn({6, 32}));
-  const auto written = [](const auto& f, const Tensor& x) {
+  const auto plan = [](const auto& f, const Tensor& x) {
     const auto g = compile(f, {.check = Check::never});
     for (int call = 0; call < 3; ++call) CHECK(same_bits(g(x), f(x)));
+    return g.explain().signatures.at(0).plan;
+  };
+  const auto written = [&](const auto& f, const Tensor& x) {
     std::size_t bytes = 0;
-    for (const StepReport& step : g.explain().signatures.at(0).plan.steps)
-      bytes += step.bytes_written;
+    for (const StepReport& step : plan(f, x).steps) bytes += step.bytes_written;
     return bytes;
   };
+  // Differences of neighbours: each place is written once, of nine kinds.
+  const auto spread = [](const Tensor& x) -> Tensor {
+    return roll(x, {1}, {0}) + roll(x, {-1}, {0}) + roll(x, {1}, {1}) + roll(x, {-1}, {1}) - 4 * x;
+  };
+  CHECK(written(spread, randn({20, 30})) == sizeof(float) * 20 * 30);
+  CHECK(plan(spread, randn({20, 30})).arena_bytes == 0);
+  // Pieces of pieces, across the other axis, one of them a copy.
+  const auto nested = [](const Tensor& x) -> Tensor {
+    const Tensor left = concat({exp(x), x}, 0), right = concat({x + 1, x * 2}, 0);
+    return concat({tanh(concat({left, right}, 1)), concat({x, x}, 1)}, 0);
+  };
+  CHECK(written(nested, randn({10, 12})) == sizeof(float) * 30 * 24);
+  CHECK(plan(nested, randn({10, 12})).arena_bytes == 0);
   const Tensor x = randn({100, 200});
   const std::size_t with = written(rolled, x);
   const WithoutPasses off({"sink_concats"});
