@@ -97,6 +97,16 @@ class Regions {
   }
   /// The joined axis of a value of a region.
   [[nodiscard]] int axis(Value v) const { return axis_[v]; }
+  /// Whether a part of `v` is what it is made of in parts: nobody else reads it, or it is a concat
+  /// of what lies in memory.
+  [[nodiscard]] bool is_divisible(Value v) const {
+    const bool is_read_once = readers_[v].size() == 1 && !is_result_[v];
+    const std::vector<Value>& inputs = graph_[v].inputs;
+    if (!is_concat(graph_[v])) return is_elementwise(graph_[v]) && is_read_once;
+    return inputs.size() <= most_pieces &&
+           (is_read_once ||
+            std::ranges::all_of(inputs, [&](Value piece) { return is_in_memory(piece); }));
+  }
 
  private:
   void find_readers() {
@@ -196,8 +206,7 @@ class Regions {
     const int axis = from_end + node.spec.shape.size();
     if (axis < 0 || node.spec.shape[axis] == 1) return true;
     if (is_in_memory(v)) return true;
-    if (depth == 0 || !is_elementwise(node) || readers_[v].size() != 1 || is_result_[v])
-      return false;
+    if (depth == 0 || !is_elementwise(node) || !is_divisible(v)) return false;
     return std::ranges::all_of(
         node.inputs, [&](Value input) { return can_be_sliced(input, from_end, depth - 1); });
   }
@@ -240,46 +249,55 @@ class Regions {
   std::vector<Region> regions_;
 };
 
-/// Elements [start, start + size) of an operand along an axis, counted from the end.
-Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size);
+/// Parts of operands of the new graph.
+class Slicer {
+ public:
+  /// A part of this value is what it is made of in parts.
+  void add_divisible(Value v) { divisible_.insert(v); }
 
-/// The same of a concat: parts of its pieces, joined if they are several.
-Value joined_parts(Graph& out, const Node& concat, int from_end, int64_t start, int64_t size) {
-  const int axis = from_end + concat.spec.shape.size();
-  const bool is_joined = std::get<int64_t>(concat.attrs[0]) == axis;
-  Node parts = concat;
-  parts.inputs.clear();
-  parts.spec.shape[axis] = size;
-  for (const Value piece : concat.inputs) {
-    const int64_t length = out[piece].spec.shape[axis];
-    const int64_t first = std::max<int64_t>(start, 0), last = std::min(start + size, length);
-    if (first < last) parts.inputs.push_back(part_of(out, piece, from_end, first, last - first));
-    if (is_joined) start -= length;
+  /// Elements [start, start + size) of an operand along an axis, counted from the end.
+  Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size) const {
+    Node part = out[operand];
+    Shape& shape = part.spec.shape;
+    const int axis = from_end + shape.size();
+    if (axis < 0 || shape[axis] == 1 || (start == 0 && size == shape[axis])) return operand;
+    const bool is_divisible = divisible_.contains(operand);
+    if (is_divisible && is_concat(part)) return joined_parts(out, part, from_end, start, size);
+    shape[axis] = size;
+    if (is_divisible) {
+      for (Value& input : part.inputs) input = part_of(out, input, from_end, start, size);
+      return append(out, std::move(part));
+    }
+    Dims starts = Dims::filled(shape.size(), 0);
+    starts[axis] = start;
+    Node slice;
+    slice.op = &ops::slice();
+    slice.inputs = {operand};
+    slice.attrs = {starts, Dims(shape), Dims::filled(shape.size(), 1)};
+    slice.spec = part.spec;
+    return append(out, std::move(slice));
   }
-  return parts.inputs.size() == 1 ? parts.inputs[0] : append(out, std::move(parts));
-}
 
-Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size) {
-  Node part = out[operand];
-  Shape& shape = part.spec.shape;
-  const int axis = from_end + shape.size();
-  if (axis < 0 || shape[axis] == 1 || (start == 0 && size == shape[axis])) return operand;
-  if (is_concat(part) && part.inputs.size() <= most_pieces)
-    return joined_parts(out, part, from_end, start, size);
-  shape[axis] = size;
-  if (is_elementwise(part)) {  // it has this reader alone (Regions::can_be_sliced)
-    for (Value& input : part.inputs) input = part_of(out, input, from_end, start, size);
-    return append(out, std::move(part));
+ private:
+  /// The same of a concat: parts of its pieces, joined if they are several.
+  Value joined_parts(Graph& out, const Node& concat, int from_end, int64_t start,
+                     int64_t size) const {
+    const int axis = from_end + concat.spec.shape.size();
+    const bool is_joined = std::get<int64_t>(concat.attrs[0]) == axis;
+    Node parts = concat;
+    parts.inputs.clear();
+    parts.spec.shape[axis] = size;
+    for (const Value piece : concat.inputs) {
+      const int64_t length = out[piece].spec.shape[axis];
+      const int64_t first = std::max<int64_t>(start, 0), last = std::min(start + size, length);
+      if (first < last) parts.inputs.push_back(part_of(out, piece, from_end, first, last - first));
+      if (is_joined) start -= length;
+    }
+    return parts.inputs.size() == 1 ? parts.inputs[0] : append(out, std::move(parts));
   }
-  Dims starts = Dims::filled(shape.size(), 0);
-  starts[axis] = start;
-  Node slice;
-  slice.op = &ops::slice();
-  slice.inputs = {operand};
-  slice.attrs = {starts, Dims(shape), Dims::filled(shape.size(), 1)};
-  slice.spec = part.spec;
-  return append(out, std::move(slice));
-}
+
+  std::set<Value> divisible_;
+};
 
 /// Sinks concats that no others are above.
 std::optional<Graph> sink_once(Graph& graph) {
@@ -288,15 +306,19 @@ std::optional<Graph> sink_once(Graph& graph) {
   // rewrite() takes the graph apart.
   std::vector<Value> asked;
   std::vector<std::vector<Value>> inputs;
+  std::vector<bool> is_divisible;
   for (Value v = 0; v < graph.nodes.size(); ++v) {
     if (graph[v].kind != Node::Kind::input) asked.push_back(v);
     inputs.push_back(graph[v].inputs);
+    is_divisible.push_back(regions.is_divisible(v));
   }
   std::vector<std::vector<Value>> pieces(graph.nodes.size());  // of old values, in the new graph
+  Slicer slicer;
   std::size_t next = 0;
   Graph result = rewrite(std::move(graph), [&](Graph& out, Node& node) -> std::optional<Value> {
     const Value old = asked[next++];
     const Region* const region = regions.of(old);
+    if (is_divisible[old]) slicer.add_divisible(static_cast<Value>(out.nodes.size()));
     if (region == nullptr) return std::nullopt;
     if (old == region->concat) {
       pieces[old] = node.inputs;
@@ -311,9 +333,9 @@ std::optional<Graph> sink_once(Graph& graph) {
       if (has_shape) part.attrs[0] = Dims(part.spec.shape);
       for (std::size_t i = 0; i < part.inputs.size(); ++i) {
         const Value given = inputs[old][i];
-        part.inputs[i] = regions.of(given) == region
-                             ? pieces[given][k]
-                             : part_of(out, node.inputs[i], from_end, start, region->sizes[k]);
+        part.inputs[i] = regions.of(given) == region ? pieces[given][k]
+                                                     : slicer.part_of(out, node.inputs[i], from_end,
+                                                                      start, region->sizes[k]);
       }
       pieces[old].push_back(append(out, std::move(part)));
       start += region->sizes[k];
@@ -332,7 +354,9 @@ std::optional<Graph> sink_once(Graph& graph) {
 }  // namespace
 
 Graph sink_concats(Graph graph) {
-  for (int round = 0; round < most_rounds; ++round) {
+  // Nine pieces of a stencil of two axes, and twenty-seven of three, are well below.
+  const std::size_t enough = 32 * graph.nodes.size();
+  for (int round = 0; round < most_rounds && graph.nodes.size() < enough; ++round) {
     std::optional<Graph> sunk = sink_once(graph);
     if (!sunk) break;
     graph = std::move(*sunk);

@@ -71,6 +71,15 @@ TEST_CASE("sink_concats computes pieces and joins what they become", "[jit][pass
             "i: f32[2, 10] = add h e; j: f32[2, 30] = concat g i axis=1; "
             "k: f32[2, 10] = slice d starts=[0, 10] sizes=[2, 10] steps=[1, 1]; "
             "l: f32[2, 10] = add b k; m: f32[2, 40] = concat j l axis=1; return m");
+  // A concat of what is computed, which others read, too: parts of what is there.
+  CHECK(in_pieces(two_parts + "v: f32[2, 20] = input; e: f32[2, 20] = exp v; " + side_by_side +
+                  "d: f32[2, 40] = concat e v axis=1; y: f32[2, 40] = add c d; return y d") ==
+        two_parts +
+            "c: f32[2, 20] = input; d: f32[2, 20] = exp c; e: f32[2, 40] = concat d c axis=1; "
+            "f: f32[2, 30] = slice e starts=[0, 0] sizes=[2, 30] steps=[1, 1]; "
+            "g: f32[2, 30] = add a f; "
+            "h: f32[2, 10] = slice e starts=[0, 30] sizes=[2, 10] steps=[1, 1]; "
+            "i: f32[2, 10] = add b h; j: f32[2, 40] = concat g i axis=1; return j e");
   // Views that leave the axis alone; the reshape behind it is of the result.
   CHECK(in_pieces(two_parts + side_by_side +
                   "r: f32[2, 1, 40] = reshape c shape=[2, 1, 40]; e: f32[2, 5, 40] = expand r "
