@@ -2,8 +2,8 @@
 // group stores its piece before the node's turn comes. That is right where no two windows overlap,
 // and for the first input always: what lies over it is stored at the node's turn.
 //
-// Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy. If
-// c is a piece of d, and read by nobody else, they store into d.
+// Example: y = exp a; z = exp b; c = concat y z. Both kernels store into c, and there is no copy.
+// If c is a piece of d, and read by nobody else, they store into d.
 #include "fusion/pieces.h"
 
 namespace nitinol::fusion {
