@@ -434,6 +434,7 @@ PARAMETERS_ELSEWHERE = {
     "positive_weight": "pos_weight",
     "rate": "lr learning_rate p",
     "rate_decay": "lr_decay",
+    "replaces": "replace replacement",
     "rise": "pct_start",
     "root": "src",
     "shape": "size newshape",

@@ -332,6 +332,10 @@ def test_arguments_are_refused_in_pythons_words() -> None:
         (lambda: untyped.sum(x, 0, None), "at most 2 positional arguments, 3 were given"),
         (lambda: untyped.sum(x, True), "sum: axis is a bool, True; expected"),
         (lambda: untyped.sum(x, keepdims=1), "sum: keepdims is an int, 1; expected True or False"),
+        (
+            lambda: untyped.random.choice(3, (2,), replace=False),
+            "choice() has no parameter 'replace'; here it is 'replaces'",
+        ),
         (lambda: untyped.full((2, 2)), "misses 'fill_value'"),
         (
             lambda: nitinol.batch_norm(x, weight=x, bias=x, mean=x),
