@@ -120,9 +120,10 @@ Spec infer_permutation(const Op& op, Inputs inputs, const Attrs& attrs) {
                                    .got = to_string(inputs[0]->shape()),
                                    .fix = {}});
   }
-  const auto count = attr<int64_t>(attrs, 0);
-  if (count < 0) throw_value(op.name, "n", "at least 0", fmt::format("{}", count));
-  Spec spec = {.dtype = i64, .shape = {count}, .is_weak = false, .device = inputs[0]->device()};
+  Spec spec = {.dtype = i64,
+               .shape = {attr<int64_t>(attrs, 0)},
+               .is_weak = false,
+               .device = inputs[0]->device()};
   check_sizes(op, spec.shape);
   return spec;
 }

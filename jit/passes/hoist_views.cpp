@@ -23,10 +23,6 @@ namespace {
 /// Rounds in which views move up; each moves past one operation.
 constexpr int most_rounds = 8;
 
-bool is_elementwise(const Node& node) {
-  return node.kind == Node::Kind::op && node.op->kind == OpKind::elementwise && !has_effect(node);
-}
-
 /// How a value is read.
 struct Readers {
   bool needs_strides = false;  ///< by something that looks at the layout: a library call, a result

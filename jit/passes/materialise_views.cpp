@@ -7,14 +7,12 @@
 //   2].
 #include "jit/passes/materialise_views.h"
 
-#include "core/graph_infer.h"
 #include "eager/all_ops.h"
 #include "fusion/groups.h"
 #include "jit/passes/layouts.h"
 #include "jit/passes/rewrite.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace nitinol::jit {
@@ -39,16 +37,6 @@ bool reads_any_copy(const Graph& graph) {
     layouts.push_back(layout_of(graph, node, layouts));
     return found;
   });
-}
-
-Node applied(const Graph& graph, const Op& op, Value input, Attrs attrs = {}) {
-  Node node;
-  node.op = &op;
-  node.inputs = {input};
-  node.attrs = std::move(attrs);
-  const Tensor operand = placeholder(graph[input]);
-  node.spec = inferred_spec(node, std::array{&operand});
-  return node;
 }
 
 /// What stands for `node`, a reduction over axes that are apart. They become neighbours, in the

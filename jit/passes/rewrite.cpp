@@ -1,5 +1,8 @@
 #include "jit/passes/rewrite.h"
 
+#include "core/graph_infer.h"
+
+#include <array>
 #include <utility>
 
 namespace nitinol::jit {
@@ -17,6 +20,20 @@ void mark_operands(const Graph& graph, std::vector<bool>& is_marked) {
     for (const Value input : graph[v].inputs) is_marked[input] = true;
     for (Value part = 1; part <= parts_of(graph, v).size(); ++part) is_marked[v + part] = true;
   }
+}
+
+bool is_elementwise(const Node& node) {
+  return node.kind == Node::Kind::op && node.op->kind == OpKind::elementwise && !has_effect(node);
+}
+
+Node applied(const Graph& graph, const Op& op, Value input, Attrs attrs) {
+  Node node;
+  node.op = &op;
+  node.inputs = {input};
+  node.attrs = std::move(attrs);
+  const Tensor operand = placeholder(graph[input]);
+  node.spec = inferred_spec(node, std::array{&operand});
+  return node;
 }
 
 Value append(Graph& graph, Node node) {

@@ -32,6 +32,11 @@ using Dropping = FunctionRef<std::optional<Value>(const Graph& graph, Value v, V
 /// the parts of an op that is.
 void mark_operands(const Graph& graph, std::vector<bool>& is_marked);
 
+/// Whether the node is an elementwise op that does nothing besides computing.
+[[nodiscard]] bool is_elementwise(const Node& node);
+
+/// The node of an op of one operand.
+[[nodiscard]] Node applied(const Graph& graph, const Op& op, Value input, Attrs attrs = {});
 /// Appends a node and returns its number.
 Value append(Graph& graph, Node node);
 

@@ -30,16 +30,13 @@ namespace {
 
 /// More pieces than that stay: each operation is there once for each of them.
 constexpr std::size_t most_pieces = 8;
-/// Of operations that make an operand.
+/// Of operations and concats that make an operand: beyond it parts of what is there are read.
 constexpr int most_depth = 4;
 /// Each sinks a concat of those that an operation joins, as a sum of rolled tensors does.
 constexpr int most_rounds = 8;
 
 bool is_concat(const Node& node) {
   return node.op == &ops::concat();
-}
-bool is_elementwise(const Node& node) {
-  return node.kind == Node::Kind::op && node.op->kind == OpKind::elementwise && !has_effect(node);
 }
 
 /// Elements of the axes behind this one.
@@ -256,32 +253,31 @@ class Slicer {
   void add_divisible(Value v) { divisible_.insert(v); }
 
   /// Elements [start, start + size) of an operand along an axis, counted from the end.
-  Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size) const {
+  Value part_of(Graph& out, Value operand, int from_end, int64_t start, int64_t size,
+                int depth = most_depth) const {
     Node part = out[operand];
     Shape& shape = part.spec.shape;
     const int axis = from_end + shape.size();
     if (axis < 0 || shape[axis] == 1 || (start == 0 && size == shape[axis])) return operand;
-    const bool is_divisible = divisible_.contains(operand);
-    if (is_divisible && is_concat(part)) return joined_parts(out, part, from_end, start, size);
+    const bool is_divisible = depth > 0 && divisible_.contains(operand);
+    if (is_divisible && is_concat(part))
+      return joined_parts(out, part, from_end, start, size, depth - 1);
     shape[axis] = size;
     if (is_divisible) {
-      for (Value& input : part.inputs) input = part_of(out, input, from_end, start, size);
+      for (Value& input : part.inputs)
+        input = part_of(out, input, from_end, start, size, depth - 1);
       return append(out, std::move(part));
     }
     Dims starts = Dims::filled(shape.size(), 0);
     starts[axis] = start;
-    Node slice;
-    slice.op = &ops::slice();
-    slice.inputs = {operand};
-    slice.attrs = {starts, Dims(shape), Dims::filled(shape.size(), 1)};
-    slice.spec = part.spec;
-    return append(out, std::move(slice));
+    return append(out, applied(out, ops::slice(), operand,
+                               {starts, Dims(shape), Dims::filled(shape.size(), 1)}));
   }
 
  private:
   /// The same of a concat: parts of its pieces, joined if they are several.
-  Value joined_parts(Graph& out, const Node& concat, int from_end, int64_t start,
-                     int64_t size) const {
+  Value joined_parts(Graph& out, const Node& concat, int from_end, int64_t start, int64_t size,
+                     int depth) const {
     const int axis = from_end + concat.spec.shape.size();
     const bool is_joined = std::get<int64_t>(concat.attrs[0]) == axis;
     Node parts = concat;
@@ -290,7 +286,8 @@ class Slicer {
     for (const Value piece : concat.inputs) {
       const int64_t length = out[piece].spec.shape[axis];
       const int64_t first = std::max<int64_t>(start, 0), last = std::min(start + size, length);
-      if (first < last) parts.inputs.push_back(part_of(out, piece, from_end, first, last - first));
+      if (first < last)
+        parts.inputs.push_back(part_of(out, piece, from_end, first, last - first, depth));
       if (is_joined) start -= length;
     }
     return parts.inputs.size() == 1 ? parts.inputs[0] : append(out, std::move(parts));
@@ -299,7 +296,7 @@ class Slicer {
   std::set<Value> divisible_;
 };
 
-/// Sinks concats that no others are above.
+/// Sinks the concats that can be; nothing, and the graph as it was, if none can.
 std::optional<Graph> sink_once(Graph& graph) {
   const Regions regions(graph);
   if (regions.empty()) return std::nullopt;

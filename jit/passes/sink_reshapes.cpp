@@ -24,7 +24,7 @@ Graph sink_reshapes(Graph graph) {
       is_sunk.back() = out[node.inputs[0]].op == &ops::copy();
       return std::nullopt;
     }
-    if (node.op->kind != OpKind::elementwise || has_effect(node)) return std::nullopt;
+    if (!is_elementwise(node)) return std::nullopt;
     const auto sunk = std::ranges::find_if(node.inputs, [&](Value v) { return is_sunk[v]; });
     if (sunk == node.inputs.end()) return std::nullopt;
     const Value before = out[*sunk].inputs[0];

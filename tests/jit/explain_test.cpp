@@ -193,6 +193,16 @@ TEST_CASE("each kernel's operations, bytes and cost are told", "[jit][explain]")
   CHECK_THAT(report.graph, Catch::Contains("matmul") && Catch::Contains("return"));
 }
 
+TEST_CASE("of a part that is broadcast a step counts each element once", "[jit][explain]") {
+  const auto f = [](const Tensor& x, const Tensor& b) -> Tensor { return x * slice(b, 0, {0, 6}); };
+  const auto g = compile(f, {.check = Check::never});
+  const Tensor x = ones({5, 6}), b = ones({1000});
+  for (int call = 0; call < 3; ++call) g(x, b);
+  const std::vector<StepReport> steps = g.explain().signatures.at(0).plan.steps;
+  REQUIRE(steps.size() == 1);
+  CHECK(steps[0].bytes_read == (5 * 6 + 6) * sizeof(float));
+}
+
 TEST_CASE("compile time is split", "[jit][explain]") {
   clear_executables();
   const auto g = compile([](const Tensor& x) { return tanh(x) * 0.5 + cos(x); });

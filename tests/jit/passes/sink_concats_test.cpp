@@ -4,6 +4,11 @@
 #include "tests/jit/calls.h"
 #include "tests/jit/passes/pass_text.h"
 
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
 using namespace nitinol;
 using namespace nitinol::test;
 
@@ -123,6 +128,26 @@ TEST_CASE("sink_concats leaves what would be written more often", "[jit][pass]")
       "30] = tanh c; return d");
   stays_whole(
       "a: f32[2, 30] = input; b: f32[2, 30] = concat a axis=1; c: f32[2, 30] = tanh b; return c");
+}
+
+TEST_CASE("sink_concats goes a few operations up, however many there are", "[jit][pass]") {
+  std::string chain =
+      "a: f32[2, 10] = input; b: f32[2, 30] = input; w: f32[2, 20] = input; "
+      "x0: f32[2, 20] = input; ";
+  constexpr int length = 30000;
+  for (int i = 0; i < length; ++i) chain += fmt::format("x{}: f32[2, 20] = tanh x{}; ", i + 1, i);
+  const std::string made =
+      in_pieces(chain + fmt::format("c: f32[2, 40] = concat a b axis=1; d: f32[2, 40] = concat x{} "
+                                    "w axis=1; y: f32[2, 40] = add c d; return y",
+                                    length));
+  const auto count = [&](std::string_view word) {
+    int found = 0;
+    for (auto at = made.find(word); at != std::string::npos; at = made.find(word, at + 1)) ++found;
+    return found;
+  };
+  CHECK(count(" add ") == 3);  // of a, and of two parts of b
+  CHECK(count(" tanh ") > length);
+  CHECK(count(" tanh ") < length + 8);
 }
 
 TEST_CASE("what is made of joined tensors is one write", "[jit][pass]") {
