@@ -7,7 +7,6 @@
 
 #include <boost/pfr/core.hpp>
 
-#include <climits>
 #include <cstddef>
 #include <type_traits>
 #include <utility>
@@ -17,6 +16,9 @@
 namespace nitinol::reflection {
 
 namespace pfr = boost::pfr::detail;
+
+/// Of a struct, at most: as many as PFR's table has.
+inline constexpr std::size_t most_fields = 100;
 
 /// Whether braces around n values of any type initialise a T.
 template <class T, std::size_t n>
@@ -49,6 +51,20 @@ consteval std::size_t count_from() {
     return count_between<T, least, 2 * least>();
 }
 
+/// The smallest n that T takes: the place of its last field without a default. PFR tries all n down
+/// from eight a byte, which takes compilers half a minute.
+template <class T, std::size_t n = 1>
+consteval std::size_t fewest_taken() {
+  if constexpr (TakesFields<T, n>) {
+    return n;
+  } else {
+    static_assert(n < most_fields,
+                  "Fields of this struct cannot be counted: one takes a value of "
+                  "any type, or there are too many.");
+    return fewest_taken<T, n + 1>();
+  }
+}
+
 /// Number of fields of the aggregate T.
 template <class T>
 consteval std::size_t count_fields() {
@@ -57,7 +73,7 @@ consteval std::size_t count_fields() {
   else if constexpr (HasDefaults<T>)
     return count_from<T, 1>();
   else
-    return pfr::detect_fields_count_greedy<T, 1, sizeof(T) * CHAR_BIT>(pfr::multi_element_range{});
+    return count_from<T, fewest_taken<T>()>();
 }
 template <class T>
 inline constexpr std::size_t field_count = count_fields<std::remove_cv_t<T>>();

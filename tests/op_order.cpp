@@ -21,22 +21,27 @@ int64_t number(const Attrs& attrs, std::size_t i) {
 
 /// sort, or argsort of the first ones: by counting what comes before each.
 Elements sorted_along(const Op& op, const Elements& x, const Attrs& attrs, const Spec& result) {
-  Elements out = {result.dtype, result.shape, {}};
+  Elements out = {result.dtype, result.shape,
+                  std::vector<Real>(static_cast<std::size_t>(element_count(result.shape)))};
   const auto axis = static_cast<int>(number(attrs, 0));
   const bool is_descending = std::get<bool>(attrs[1]);
+  std::vector<Real> row(static_cast<std::size_t>(x.shape[axis]));
   for_each_index(result.shape, [&](const Dims& index) {
-    Dims from = index, other = index;
-    for (from[axis] = 0; from[axis] < x.shape[axis]; ++from[axis]) {
+    if (index[axis] != 0) return;
+    Dims at = index;
+    for (; at[axis] < x.shape[axis]; ++at[axis]) row[static_cast<std::size_t>(at[axis])] = x.at(at);
+    for (std::size_t from = 0; from < row.size(); ++from) {
       int64_t before = 0;
-      for (other[axis] = 0; other[axis] < x.shape[axis]; ++other[axis]) {
-        const Real a = x.at(other), b = x.at(from);
+      for (std::size_t other = 0; other < row.size(); ++other) {
+        const Real a = row[other], b = row[from];
         const bool is_first = is_descending ? is_less(b, a) : is_less(a, b);
         const bool is_equal = !is_less(a, b) && !is_less(b, a);
-        before += is_first || (is_equal && other[axis] < from[axis]) ? 1 : 0;
+        before += is_first || (is_equal && other < from) ? 1 : 0;
       }
-      if (before == index[axis]) break;
+      if (before >= result.shape[axis]) continue;
+      at[axis] = before;
+      out.values[out.place(at)] = op.name == "sort" ? row[from] : static_cast<Real>(from);
     }
-    out.values.push_back(op.name == "sort" ? x.at(from) : static_cast<Real>(from[axis]));
   });
   return out;
 }

@@ -532,11 +532,10 @@ long double wrapped(DType dtype, long double value) {
   }
 }
 
-long double Elements::at(const Dims& indices) const {
-  const Strides strides = strides_of(shape);
+std::size_t Elements::place(const Dims& indices) const {
   int64_t flat = 0;
-  for (int i = 0; i < indices.size(); ++i) flat += indices[i] * strides[i];
-  return values[static_cast<std::size_t>(flat)];
+  for (int i = 0; i < indices.size(); ++i) flat = flat * shape[i] + indices[i];
+  return static_cast<std::size_t>(flat);
 }
 
 Elements elements_of(const Tensor& tensor) {

@@ -16,7 +16,9 @@ struct Elements {
   Shape shape;
   std::vector<long double> values;
 
-  [[nodiscard]] long double at(const Dims& indices) const;
+  /// Of the element at `indices` in `values`.
+  [[nodiscard]] std::size_t place(const Dims& indices) const;
+  [[nodiscard]] long double at(const Dims& indices) const { return values[place(indices)]; }
 };
 
 [[nodiscard]] Elements elements_of(const Tensor& tensor);

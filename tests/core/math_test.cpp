@@ -86,7 +86,7 @@ float at(F formula, float x) {
 
 }  // namespace
 
-TEST_CASE("activations are accurate on the whole range", "[core][math]") {
+TEST_CASE("activations are accurate on the whole range", "[core][math][no-isa]") {
   check_function(
       "sigmoid", [](auto x) { return sigmoid(x); }, logistic, 2);
   check_function(
@@ -102,7 +102,7 @@ TEST_CASE("activations are accurate on the whole range", "[core][math]") {
   CHECK(at([](auto x) { return silu(x); }, -89) == Approx(-1.9822e-37).epsilon(1e-3));
 }
 
-TEST_CASE("functions are accurate and agree on every instruction set", "[core][math]") {
+TEST_CASE("functions are accurate and agree on every instruction set", "[core][math][no-isa]") {
   check_function(
       "exp", [](auto x) { return exp(x); }, [](auto x) { return std::exp(x); }, 1);
   check_function(
@@ -131,7 +131,7 @@ TEST_CASE("functions are accurate and agree on every instruction set", "[core][m
       "erf", [](auto x) { return erf(x); }, [](auto x) { return std::erf(x); }, 2);
 }
 
-TEST_CASE("inverse and hyperbolic functions are accurate", "[core][math]") {
+TEST_CASE("inverse and hyperbolic functions are accurate", "[core][math][no-isa]") {
   check_function(
       "cbrt", [](auto x) { return cbrt(x); }, [](auto x) { return std::cbrt(x); }, 1);
   check_function(
@@ -154,7 +154,7 @@ TEST_CASE("inverse and hyperbolic functions are accurate", "[core][math]") {
       "erfc", [](auto x) { return erfc(x); }, [](auto x) { return std::erfc(x); }, 2);
 }
 
-TEST_CASE("erfinv, lgamma and digamma are accurate", "[core][math]") {
+TEST_CASE("erfinv, lgamma and digamma are accurate", "[core][math][no-isa]") {
   check_function(
       "erfinv", [](auto x) { return erfinv(x); }, special::erfinv, 2);
   // Near zeros on the negative axis terms cancel: in float64 errors are those of the terms.
@@ -180,8 +180,8 @@ TEST_CASE("erfinv, lgamma and digamma are accurate", "[core][math]") {
   CHECK(std::isnan(digamma(Num<double>(-3)).value));
 }
 
-TEMPLATE_TEST_CASE("functions of two numbers have the special cases of C", "[core][math]", float,
-                   double) {
+TEMPLATE_TEST_CASE("functions of two numbers have the special cases of C", "[core][math][no-isa]",
+                   float, double) {
   using T = TestType;
   using Limits = std::numeric_limits<T>;
   constexpr T inf = Limits::infinity(), nan = Limits::quiet_NaN();
@@ -236,7 +236,7 @@ TEMPLATE_TEST_CASE("functions of two numbers have the special cases of C", "[cor
   CHECK(count_differences<T>([](auto a, auto b) { return logaddexp(a, b); }, x, y) == 0);
 }
 
-TEST_CASE("odd functions keep the sign of zero", "[core][math]") {
+TEST_CASE("odd functions keep the sign of zero", "[core][math][no-isa]") {
   CHECK(std::signbit(at([](auto x) { return sin(x); }, -0.0F)));
   CHECK(std::signbit(at([](auto x) { return tan(x); }, -0.0F)));
   CHECK(std::signbit(at([](auto x) { return tanh(x); }, -0.0F)));
@@ -251,7 +251,7 @@ TEST_CASE("odd functions keep the sign of zero", "[core][math]") {
   CHECK(std::signbit(at([](auto x) { return atanh(x); }, -0.0F)));
 }
 
-TEST_CASE("powers of 2 are exact", "[core][math]") {
+TEST_CASE("powers of 2 are exact", "[core][math][no-isa]") {
   for (int k = -149; k < 128; ++k) {
     const float power = std::ldexp(1.0F, k);
     CHECK(at([](auto x) { return exp2(x); }, static_cast<float>(k)) == power);
@@ -259,13 +259,13 @@ TEST_CASE("powers of 2 are exact", "[core][math]") {
   }
 }
 
-TEST_CASE("the cosine of a tiny angle is 1", "[core][math]") {
+TEST_CASE("the cosine of a tiny angle is 1", "[core][math][no-isa]") {
   CHECK(cos(Num<float>(0)).value == 1);
   CHECK(cos(Num<float>(1e-5)).value == 1);
   CHECK(cos(Num<double>(-4.2484559200764899e-09)).value == 1);  // 2.1 ulp off with another method
 }
 
-TEST_CASE("angles beyond the exact range are reduced by the bits of 1/pi", "[core][math]") {
+TEST_CASE("angles beyond the exact range are reduced by the bits of 1/pi", "[core][math][no-isa]") {
   for (const float x : {1e5F, 1e10F, 3.4e38F, 16367173.0F, -2.9e22F}) {
     CHECK(error_in_ulp(at([](auto v) { return sin(v); }, x), std::sin(x * 1.0L)) <= 2);
     CHECK(error_in_ulp(at([](auto v) { return cos(v); }, x), std::cos(x * 1.0L)) <= 2);
@@ -273,8 +273,8 @@ TEST_CASE("angles beyond the exact range are reduced by the bits of 1/pi", "[cor
   }
 }
 
-TEMPLATE_TEST_CASE("pow is accurate and agrees on every instruction set", "[core][math]", float,
-                   double) {
+TEMPLATE_TEST_CASE("pow is accurate and agrees on every instruction set", "[core][math][no-isa]",
+                   float, double) {
   std::vector<TestType> x = samples<TestType>(20000, 1), y = samples<TestType>(20000, 2);
   std::reverse(y.begin(), y.end());
   for (std::size_t i = 100; i < x.size(); i += 3) {
@@ -294,7 +294,7 @@ TEMPLATE_TEST_CASE("pow is accurate and agrees on every instruction set", "[core
   CHECK(worst <= 2);
 }
 
-TEST_CASE("pow has the special cases of C", "[core][math]") {
+TEST_CASE("pow has the special cases of C", "[core][math][no-isa]") {
   constexpr float inf = std::numeric_limits<float>::infinity();
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   const float edges[] = {0,  -0.0F, 1,    -1,  2,     -2,     0.5F,   -0.5F,    3,
@@ -308,7 +308,7 @@ TEST_CASE("pow has the special cases of C", "[core][math]") {
   }
 }
 
-TEST_CASE("maximum and minimum propagate NaN and order zeros", "[core][math]") {
+TEST_CASE("maximum and minimum propagate NaN and order zeros", "[core][math][no-isa]") {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   const std::vector<float> x = {1, nan, 2, 0, -0.0F, -3}, y = {nan, 1, 5, -0.0F, 0, -4};
   const auto larger = [](auto a, auto b) { return maximum(a, b); };
@@ -324,7 +324,7 @@ TEST_CASE("maximum and minimum propagate NaN and order zeros", "[core][math]") {
   CHECK(count_differences<float>(smaller, a, b) == 0);
 }
 
-TEST_CASE("sign and copysign treat zeros and NaN as documented", "[core][math]") {
+TEST_CASE("sign and copysign treat zeros and NaN as documented", "[core][math][no-isa]") {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN();
   const auto sign_of = [](auto x) { return sign(x); };
   CHECK(at(sign_of, -3) == -1);

@@ -492,7 +492,7 @@ TEST_CASE("calls of the fake libraries", "[.gpu-calls]") {
 
 TEST_CASE("a call of the fake libraries fails", "[.gpu-call-fails]") {
   std::string latest;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 3; ++i) {  // the call that fails is of the first or the second
     std::string wrong;
     latest = error_of([&] { wrong = use_and_release(); });
     CHECK(wrong.empty());

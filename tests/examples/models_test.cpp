@@ -212,7 +212,7 @@ TEST_CASE("GPT-2 writes the same with a cache as without, on two Plans", "[nn][e
   CHECK(compiled.explain().signatures.size() == 2);
 }
 
-TEST_CASE("models have as many parameters as in the literature", "[nn][examples]") {
+TEST_CASE("models have as many parameters as in the literature", "[nn][examples][no-isa]") {
   CHECK(parameters_of(models::resnet18()) == 11'689'512);
   CHECK(parameters_of(models::resnet50()) == 25'557'032);
   CHECK(parameters_of(models::vit_tiny()) == 5'717'416);

@@ -52,7 +52,7 @@ std::vector<std::size_t> kernel_sizes(const F& f, const Tensor& x) {
   return sizes;
 }
 
-Tensor ramp(const Shape& shape) {
+Tensor tenths(const Shape& shape) {
   return reshape(arange(0, element_count(shape), 1, f32) * 0.1 + 0.5, shape);
 }
 
@@ -149,7 +149,7 @@ TEST_CASE("two parts of a value are two points: two groups", "[jit][fusion]") {
     return slice(y, 0, {0, 4}) * slice(y, 0, {4, 8}) + sum(y);
   };
   const auto g = compile(f);
-  CHECK(same_bits(settle(g, ramp({8})), f(ramp({8}))));
+  CHECK(same_bits(settle(g, tenths({8})), f(tenths({8}))));
 }
 
 TEST_CASE("y - transpose(y) reads two points: two groups", "[jit][fusion]") {
@@ -160,7 +160,7 @@ TEST_CASE("y - transpose(y) reads two points: two groups", "[jit][fusion]") {
         const Tensor y = exp(x);
         return y - transpose(y, 0, 1);
       },
-      ramp({5, 5}));
+      tenths({5, 5}));
 }
 
 TEST_CASE("a reduction takes in what computes its operand and what follows per row",
@@ -183,16 +183,16 @@ TEST_CASE("reductions over different axes are different groups", "[jit][fusion]"
 
 TEST_CASE("softmax is one kernel", "[jit][fusion]") {
   const std::vector<std::size_t> sizes =
-      kernel_sizes([](const Tensor& x) { return softmax(x); }, ramp({20, 30}));
+      kernel_sizes([](const Tensor& x) { return softmax(x); }, tenths({20, 30}));
   CHECK(sizes == std::vector<std::size_t>{6});
 }
 
 TEST_CASE("layer_norm is one kernel", "[jit][fusion]") {
-  const Tensor weight = ramp({30});
+  const Tensor weight = tenths({30});
   const auto norm = [weight](const Tensor& x) {
     return layer_norm(x, {.weight = weight, .bias = weight});
   };
-  CHECK(kernel_sizes(norm, ramp({20, 30})).size() == 1);
+  CHECK(kernel_sizes(norm, tenths({20, 30})).size() == 1);
 }
 
 TEST_CASE("a group is not merged around a path through a library call", "[jit][fusion]") {
@@ -228,7 +228,7 @@ TEST_CASE("what several reductions of one kernel read through views is made ther
     const Tensor y = exp(permute(x, {0, 3, 1, 2}));
     return sum(y * y, {2, 3}) - square(sum(y, {2, 3}));
   };
-  CHECK(kernel_sizes(spread, ramp({2, 5, 6, 20})).size() == 1);
+  CHECK(kernel_sizes(spread, tenths({2, 5, 6, 20})).size() == 1);
 }
 
 TEST_CASE("a reduction over axes that do not merge is one kernel with what its operand is made of",
@@ -239,25 +239,25 @@ TEST_CASE("a reduction over axes that do not merge is one kernel with what its o
     const Tensor y = exp(x);
     return sum(y * y, {0, 2, 3}) - square(sum(y, {0, 2, 3}));
   };
-  CHECK((kernel_sizes(spread, ramp({2, 5, 6, 20})).size() == 1) == brings_together);
+  CHECK((kernel_sizes(spread, tenths({2, 5, 6, 20})).size() == 1) == brings_together);
   const auto shifted = [](const Tensor& x) -> Tensor { return x - mean(x, {0, 2}, keepdims); };
-  CHECK((kernel_sizes(shifted, ramp({3, 5, 40})).size() == 1) == brings_together);
-  CHECK((kernel_sizes(shifted, ramp({3, 5, 4000})).size() == 1) == brings_together);
+  CHECK((kernel_sizes(shifted, tenths({3, 5, 40})).size() == 1) == brings_together);
+  CHECK((kernel_sizes(shifted, tenths({3, 5, 4000})).size() == 1) == brings_together);
   // An index along such an axis; what lies otherwise, or is repeated.
   const auto weighted = [](const Tensor& x) -> Tensor {
     const Tensor place = reshape(arange(0, 3, 1, f32), {3, 1, 1});
     return sum(x * place * reshape(arange(0, 40, 1, f32), {1, 1, 40}), {0, 2});
   };
-  kernel_sizes(weighted, ramp({3, 5, 40}));
+  kernel_sizes(weighted, tenths({3, 5, 40}));
   const auto found = [](const Tensor& x) -> Tensor {
     const Tensor rows = reshape(arange(0, 600, 1, i64), {3, 5, 40}) % 3;
     return sum(gather(x, 0, rows), {0, 2});
   };
-  kernel_sizes(found, ramp({3, 5, 40}));
+  kernel_sizes(found, tenths({3, 5, 40}));
   const auto turned = [](const Tensor& x) -> Tensor {
     return sum(x * permute(x, {2, 1, 0}), {0, 2});
   };
-  kernel_sizes(turned, ramp({40, 5, 40}));
+  kernel_sizes(turned, tenths({40, 5, 40}));
   // Rows of many short parts are copied: one after the other they would leap through memory.
   const std::string sums = "b = exp a; c = sum b axes=[0, 2] keepdims=false; return c";
   CHECK(groups("a: f32[100, 3, 40] = input; " + sums) == "exp sum");
@@ -293,7 +293,7 @@ TEST_CASE("a pricing chain is one kernel", "[jit][fusion]") {
     const Tensor call = s * normal(d1) - discounted * normal(d2);
     return call - s + discounted;
   };
-  const std::vector<std::size_t> sizes = kernel_sizes(price, ramp({1000}));
+  const std::vector<std::size_t> sizes = kernel_sizes(price, tenths({1000}));
   REQUIRE(sizes.size() == 1);
   CHECK(sizes[0] >= 25);
 }
@@ -304,7 +304,7 @@ TEST_CASE("a chain longer than a kernel may be is cut, with the same bits", "[ji
     for (int i = 0; i < 300; ++i) y = y * 0.99 + x;
     return y;
   };
-  const std::vector<std::size_t> sizes = kernel_sizes(f, ramp({50}));
+  const std::vector<std::size_t> sizes = kernel_sizes(f, tenths({50}));
   CHECK(sizes.size() >= 2);
   CHECK(sizes.size() <= 8);
 }
@@ -316,7 +316,7 @@ TEST_CASE("a kernel is cut before its code takes long to generate", "[jit][fusio
     return y;
   };
   // 180 instructions each; all kernels but the last are of one structure.
-  const std::vector<std::size_t> sizes = kernel_sizes(f, ramp({50}));
+  const std::vector<std::size_t> sizes = kernel_sizes(f, tenths({50}));
   CHECK(sizes.size() >= 8);
   for (const std::size_t size : sizes) CHECK(size <= 12);
 }
@@ -328,7 +328,7 @@ TEST_CASE("a kernel has no more operands than launches take", "[jit][fusion]") {
       for (int i = 0; i < 200; ++i) y = y * 0.99 + 0.01 * i;
       return y;
     };
-    CHECK(kernel_sizes(f, ramp({50})).size() > 5);
+    CHECK(kernel_sizes(f, tenths({50})).size() > 5);
   }
   SECTION("results") {
     const auto f = [](const Tensor& x) {
@@ -337,8 +337,8 @@ TEST_CASE("a kernel has no more operands than launches take", "[jit][fusion]") {
       return results;
     };
     const auto g = compile(f);
-    const std::vector<Tensor> expected = f(ramp({50}));
-    const std::vector<Tensor> got = settle(g, ramp({50}));
+    const std::vector<Tensor> expected = f(tenths({50}));
+    const std::vector<Tensor> got = settle(g, tenths({50}));
     REQUIRE(g.explain().plan_calls > 0);
     for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
   }
@@ -353,8 +353,8 @@ TEST_CASE("a kernel has no more operands than launches take", "[jit][fusion]") {
       return results;
     };
     const auto g = compile(f);
-    const std::vector<Tensor> expected = f(ramp({5, 6}));
-    const std::vector<Tensor> got = settle(g, ramp({5, 6}));
+    const std::vector<Tensor> expected = f(tenths({5, 6}));
+    const std::vector<Tensor> got = settle(g, tenths({5, 6}));
     REQUIRE(g.explain().plan_calls > 0);
     for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
   }
@@ -368,8 +368,8 @@ TEST_CASE("numbers made of many numbers are computed once", "[jit][fusion]") {
     return x + number;
   };
   const auto g = compile(f);
-  CHECK(same_bits(settle(g, ramp({5}), 1.0), f(ramp({5}), 1.0)));
-  CHECK(same_bits(g(ramp({5}), 0.75), f(ramp({5}), 0.75)));
+  CHECK(same_bits(settle(g, tenths({5}), 1.0), f(tenths({5}), 1.0)));
+  CHECK(same_bits(g(tenths({5}), 0.75), f(tenths({5}), 0.75)));
 }
 
 TEST_CASE("the work of planning a chain is proportional to its length", "[jit][fusion]") {
@@ -381,7 +381,7 @@ TEST_CASE("the work of planning a chain is proportional to its length", "[jit][f
       return y;
     };
     const auto g = compile(f, {.check = Check::never});
-    const Tensor x = ramp({50});
+    const Tensor x = tenths({50});
     CHECK(same_bits(settle(g, x), f(x)));
     REQUIRE(g.explain().plan_calls == 1);
     const jit::PlanReport plan = g.explain().signatures[0].plan;
@@ -400,5 +400,5 @@ TEST_CASE("the work of planning a chain is proportional to its length", "[jit][f
 TEST_CASE("fusion is switched off by name", "[jit][fusion]") {
   const WithoutPasses off({"fuse"});
   const auto f = [](const Tensor& x) { return exp(x) * x + 1.0; };
-  CHECK(kernel_sizes(f, ramp({30})) == std::vector<std::size_t>{1, 1, 1});
+  CHECK(kernel_sizes(f, tenths({30})) == std::vector<std::size_t>{1, 1, 1});
 }

@@ -13,6 +13,14 @@
 
 namespace nitinol::test {
 
+/// 0.25 times the number of each element, less 3, in float32.
+inline Tensor ramp(const Shape& shape) {
+  return reshape(arange(0, element_count(shape), 1, f32) * 0.25 - 3.0, shape);
+}
+inline Tensor ramp(int64_t n) {
+  return ramp(Shape{n});
+}
+
 /// Calls until the first Plan run: two recordings and one call of the Plan, whose result it
 /// returns.
 template <class F, class... A>

@@ -10,23 +10,7 @@
 #include <vector>
 
 using namespace nitinol;
-using test::without_plan;
-
-namespace {
-
-Tensor ramp(int64_t n) {
-  return arange(0, n, 1, f32) * 0.25 - 3.0;
-}
-
-/// Calls until the first Plan run: two recordings and one call of the Plan.
-template <class F, class... A>
-auto settle(const F& f, A&&... arguments) {
-  f(arguments...);
-  f(arguments...);
-  return f(arguments...);
-}
-
-}  // namespace
+using namespace nitinol::test;
 
 TEST_CASE("a function is recorded twice, then runs by its Plan", "[jit][compile]") {
   int runs = 0;

@@ -17,10 +17,6 @@ namespace {
 
 const CompileOptions by_calls = {.name = "f", .check = Check::never};
 
-Tensor ramp(const Shape& shape) {
-  return reshape(arange(0, element_count(shape), 1, f32), shape);
-}
-
 std::vector<int64_t> numbers(const std::vector<Note>& notes) {
   std::vector<int64_t> list;
   for (const Note& note : notes) list.push_back(note.number);

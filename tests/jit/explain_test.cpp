@@ -13,14 +13,6 @@
 using namespace nitinol;
 using namespace nitinol::test;
 
-namespace {
-
-Tensor ramp(int64_t n) {
-  return arange(0, n, 1, f32) * 0.25 - 3.0;
-}
-
-}  // namespace
-
 TEST_CASE("explain counts calls by how they ran", "[jit][explain]") {
   const auto g = compile([](const Tensor& x) { return x + 1.0; }, {.name = "increment"});
   CHECK(g.explain().calls == 0);

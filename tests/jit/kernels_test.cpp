@@ -13,10 +13,6 @@ using namespace nitinol::test;
 
 namespace {
 
-Tensor ramp(const Shape& shape) {
-  return reshape(arange(0, element_count(shape), 1, f32) * 0.25 - 3.0, shape);
-}
-
 /// How many kernels are compiled while `body` runs, starting from an empty cache.
 template <class Body>
 uint64_t compiled_by(const Body& body) {

@@ -33,7 +33,7 @@ MemoryLine line(const MemorySnapshot& snapshot, const std::string& made_by) {
   return all;
 }
 
-TEST_CASE("a snapshot has what lives, by operation", "[jit][memory]") {
+TEST_CASE("a snapshot has what lives, by operation", "[jit][memory][no-isa]") {
   const Tensor before = ones({count});
   const MemoryNotes notes;
   const Tensor a = exp(before), b = exp(a);
@@ -59,7 +59,7 @@ TEST_CASE("a snapshot has what lives, by operation", "[jit][memory]") {
   CHECK(snapshot.peak == 3 * size);
 }
 
-TEST_CASE("each line of the program is one of the snapshot", "[jit][memory]") {
+TEST_CASE("each line of the program is one of the snapshot", "[jit][memory][no-isa]") {
   const MemoryNotes notes;
   const Tensor x = ones({count});
   const Tensor a = exp(x);
@@ -73,7 +73,7 @@ TEST_CASE("each line of the program is one of the snapshot", "[jit][memory]") {
   CHECK(places[0].find("memory_snapshot_test.cpp:") != std::string::npos);
 }
 
-TEST_CASE("values and gradients of Variables are told from others", "[jit][memory]") {
+TEST_CASE("values and gradients of Variables are told from others", "[jit][memory][no-isa]") {
   const MemoryNotes notes;
   const Variable weight = parameter(log(ones({count})));
   CHECK(line(memory_snapshot(), "log").held == size);
@@ -98,7 +98,7 @@ TEST_CASE("values and gradients of Variables are told from others", "[jit][memor
   CHECK(line(memory_snapshot(), "cos").held == 0);
 }
 
-TEST_CASE("a composite operation is one, whatever it is made of", "[jit][memory]") {
+TEST_CASE("a composite operation is one, whatever it is made of", "[jit][memory][no-isa]") {
   const Tensor x = ones({100, 100});
   for (int i = 0; i < 4; ++i) {  // at first op by op, then as a program
     const MemoryNotes notes;
@@ -109,7 +109,7 @@ TEST_CASE("a composite operation is one, whatever it is made of", "[jit][memory]
   }
 }
 
-TEST_CASE("steps of compiled functions make blocks, too", "[jit][memory]") {
+TEST_CASE("steps of compiled functions make blocks, too", "[jit][memory][no-isa]") {
   const Tensor x = ones({count});
   const auto f = compile([](const Tensor& a) { return exp(a) * 2 + 1; }, {.check = Check::never});
   for (int i = 0; i < 6; ++i) f(x);
@@ -133,14 +133,14 @@ TEST_CASE("steps of compiled functions make blocks, too", "[jit][memory]") {
   CHECK(snapshot.peak >= snapshot.bytes + size);
 }
 
-TEST_CASE("what is copied from the program has a line, too", "[jit][memory]") {
+TEST_CASE("what is copied from the program has a line, too", "[jit][memory][no-isa]") {
   const MemoryNotes notes;
   const std::vector<float> numbers(count);
   const Tensor x = from_span<float>(numbers, {count});
   CHECK(line(memory_snapshot(), "from the program's memory").bytes == size);
 }
 
-TEST_CASE("blocks outlive the notes", "[jit][memory]") {
+TEST_CASE("blocks outlive the notes", "[jit][memory][no-isa]") {
   std::optional<Tensor> kept;
   {
     const MemoryNotes notes;
@@ -157,7 +157,7 @@ TEST_CASE("blocks outlive the notes", "[jit][memory]") {
   }
 }
 
-TEST_CASE("memory over time is a curve of bounded length", "[jit][memory]") {
+TEST_CASE("memory over time is a curve of bounded length", "[jit][memory][no-isa]") {
   const MemoryNotes notes;
   const Tensor x = ones({1000});
   for (int i = 0; i < 20'000; ++i) static_cast<void>(x + x);
@@ -186,7 +186,7 @@ std::size_t share_at_peak(const MemorySnapshot& snapshot, const std::string& mad
   return sum;
 }
 
-TEST_CASE("memory over time is told by lines", "[jit][memory]") {
+TEST_CASE("memory over time is told by lines", "[jit][memory][no-isa]") {
   const Tensor before = ones({count});
   const MemoryNotes notes;
   const Tensor kept = exp(before);
@@ -213,7 +213,7 @@ TEST_CASE("memory over time is told by lines", "[jit][memory]") {
   CHECK(share_at_peak(snapshot, "sin") == 2 * size);
 }
 
-TEST_CASE("of many lines those that have most are told", "[jit][memory]") {
+TEST_CASE("of many lines those that have most are told", "[jit][memory][no-isa]") {
   const MemoryNotes notes;
   const Tensor x = ones({count});
   std::vector<Tensor> kept;
@@ -234,7 +234,7 @@ TEST_CASE("of many lines those that have most are told", "[jit][memory]") {
   CHECK(page.find("<title>memory_snapshot_test.cpp:") != std::string::npos);
 }
 
-TEST_CASE("threads and forks may go on meanwhile", "[jit][memory]") {
+TEST_CASE("threads and forks may go on meanwhile", "[jit][memory][no-isa]") {
   const MemoryNotes notes;
   std::vector<std::thread> threads;
   std::vector<Tensor> kept(3);
@@ -255,7 +255,7 @@ TEST_CASE("threads and forks may go on meanwhile", "[jit][memory]") {
   CHECK(snapshot.blocks.size() == 3);
 }
 
-TEST_CASE("a snapshot as text, JSON and a page", "[jit][memory]") {
+TEST_CASE("a snapshot as text, JSON and a page", "[jit][memory][no-isa]") {
   const Tensor before = ones({count});
   const MemoryNotes notes;
   const Tensor x = sin(before);

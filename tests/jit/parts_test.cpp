@@ -17,7 +17,7 @@ namespace {
 
 const CompileOptions by_calls = {.name = "f", .check = Check::never};
 
-Tensor ramp(const Shape& shape, DType dtype = f32) {
+Tensor sequence(const Shape& shape, DType dtype = f32) {
   return reshape(arange(0, element_count(shape), 1, dtype), shape);
 }
 
@@ -40,7 +40,7 @@ Explanation check_same(const F& f, const Tensor& x) {
 
 TEST_CASE("an op of several results gives them all", "[jit][parts]") {
   for (const DType dtype : {boolean, i8, i64, f16, f32, f64}) {
-    const Tensor x = ramp({2, 3}, i64).to(dtype);
+    const Tensor x = sequence({2, 3}, i64).to(dtype);
     const auto [flat, same] = turned(transpose(x));
     CHECK(same_bits(flat, flip(reshape(transpose(x), {6}))));
     CHECK(same_bits(same, copy(transpose(x))));
@@ -49,7 +49,7 @@ TEST_CASE("an op of several results gives them all", "[jit][parts]") {
 }
 
 TEST_CASE("a Plan gives several results of one op", "[jit][parts]") {
-  const Tensor x = ramp({4, 5});
+  const Tensor x = sequence({4, 5});
   SECTION("both, read by kernels and as they are") {
     check_same(
         [](const Tensor& y) {
@@ -115,8 +115,8 @@ TEST_CASE("a Plan gives several results of one op", "[jit][parts]") {
 }
 
 TEST_CASE("gradients go back through several results", "[jit][parts]") {
-  const Tensor x = ramp({4, 5}) * 0.25;
-  const Tensor weights = ramp({20});
+  const Tensor x = sequence({4, 5}) * 0.25;
+  const Tensor weights = sequence({20});
   const auto check = [&](const auto& loss, const Tensor& expected) {
     CHECK(same_bits(grad(loss)(x), expected));
     const auto inside = compile([&](const Tensor& y) { return grad(loss)(y); }, by_calls);
@@ -173,7 +173,7 @@ TEST_CASE("a recording that takes another result is another one", "[jit][parts]"
     const auto [flat, same] = turned(x);
     return takes_second ? reshape(same, {6}) : flat;
   });
-  const Tensor x = ramp({2, 3});
+  const Tensor x = sequence({2, 3});
   CHECK(same_bits(f(x), flip(reshape(x, {6}))));
   takes_second = true;
   CHECK(same_bits(f(x), reshape(x, {6})));

@@ -15,10 +15,6 @@ using namespace nitinol::test;
 
 namespace {
 
-Tensor ramp(int64_t n) {
-  return arange(0, n, 1, f32) * 0.25 - 3.0;
-}
-
 const void* address_of(const Variable& variable) {
   return variable.get().internals().address();
 }

@@ -15,10 +15,6 @@
 
 namespace nitinol::test {
 
-inline Tensor ramp(int64_t n) {
-  return arange(0, n, 1, f32) * 0.25 - 3.0;
-}
-
 /// What the function did since the last look.
 struct Counts {
   uint64_t matched = 0, computed = 0, cuts = 0, by_plan = 0, plans = 0;

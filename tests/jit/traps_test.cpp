@@ -15,10 +15,6 @@ using namespace nitinol::test;
 
 namespace {
 
-Tensor ramp(const Shape& shape) {
-  return reshape(arange(0, element_count(shape), 1, f32) * 0.25 - 3.0, shape);
-}
-
 auto scaled_by(double factor) {
   return compile([factor](const Tensor& x) { return x * factor; });
 }

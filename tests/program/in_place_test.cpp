@@ -17,7 +17,7 @@ namespace {
 
 const CompileOptions by_calls = {.name = "f", .check = Check::never};
 
-Tensor ramp(const Shape& shape) {
+Tensor sequence(const Shape& shape) {
   return reshape(arange(0, element_count(shape), 1, f32), shape);
 }
 
@@ -31,14 +31,14 @@ TEST_CASE("a Variable that is not read may hold a value of any layout", "[jit][p
         return sum(x);
       },
       by_calls);
-  settle(f, ramp({3, 4}));
-  const Tensor x = ramp({3, 4}) - 5.0;
+  settle(f, sequence({3, 4}));
+  const Tensor x = sequence({3, 4}) - 5.0;
   // Each is the only handle to its memory.
   for (int layout = 0; layout < 4; ++layout) {
-    if (layout == 0) v.set(permute(copy(ramp({4, 3})), {1, 0}));
-    if (layout == 1) v.set(flip(copy(ramp({3, 4}))));
-    if (layout == 2) v.set(slice(copy(ramp({3, 8})), 1, {.step = 2}));
-    if (layout == 3) v.set(expand(copy(ramp({3, 1})), {3, 4}));
+    if (layout == 0) v.set(permute(copy(sequence({4, 3})), {1, 0}));
+    if (layout == 1) v.set(flip(copy(sequence({3, 4}))));
+    if (layout == 2) v.set(slice(copy(sequence({3, 8})), 1, {.step = 2}));
+    if (layout == 3) v.set(expand(copy(sequence({3, 1})), {3, 4}));
     static_cast<void>(f(x));
     INFO(layout);
     CHECK(same_bits(v.get(), x * 2 + 1));
@@ -63,7 +63,7 @@ TEST_CASE("one value assigned to two Variables can change in one of them", "[jit
       by_calls);
   Tensor expected = zeros({5});
   for (int call = 0; call < 5; ++call) {
-    const Tensor x = ramp({5}) + call;
+    const Tensor x = sequence({5}) + call;
     static_cast<void>(both(x));
     expected = expected + x;
     const Tensor held = b;
@@ -78,7 +78,7 @@ TEST_CASE("one value assigned to two Variables can change in one of them", "[jit
 }
 
 TEST_CASE("an argument that is the Variable's own value stays what it is", "[jit][plan]") {
-  const Variable w(ramp({6}));
+  const Variable w(sequence({6}));
   const auto f = compile(
       [&](const Tensor& x) {
         w.set(w * 2 + 1);
@@ -97,8 +97,8 @@ TEST_CASE("an argument that is the Variable's own value stays what it is", "[jit
 }
 
 TEST_CASE("a gradient that a call clears is not there afterwards", "[jit][plan][autograd]") {
-  const Variable w = parameter(ramp({3}));
-  const Variable captured = parameter(ramp({3}));
+  const Variable w = parameter(sequence({3}));
+  const Variable captured = parameter(sequence({3}));
   const auto f = compile(
       [&](const Variable& p, const Tensor& x) {
         p.clear_grad();
@@ -120,7 +120,7 @@ TEST_CASE("a gradient that a call clears is not there afterwards", "[jit][plan][
 
 TEST_CASE("whether a captured gradient is there selects what a call does",
           "[jit][plan][autograd]") {
-  const Variable w = parameter(ramp({3}));
+  const Variable w = parameter(sequence({3}));
   const auto plain = [&](const Tensor& x) {
     const Tensor gradient = w.grad();
     return gradient.is_defined() ? x + gradient : x * 2;
@@ -130,9 +130,9 @@ TEST_CASE("whether a captured gradient is there selects what a call does",
     if (call / 4 % 2 == 0)
       w.clear_grad();
     else
-      w.set_grad(ramp({3}) + call);
+      w.set_grad(sequence({3}) + call);
     INFO("call " << call);
-    CHECK(same_bits(f(ramp({3})), plain(ramp({3}))));
+    CHECK(same_bits(f(sequence({3})), plain(sequence({3}))));
   }
 }
 
@@ -151,7 +151,7 @@ TEST_CASE("an accuracy beside the loss leaves a training step in place", "[jit][
           return std::pair(stop_gradient(loss), measure(stop_gradient(scores)));
         },
         by_calls);
-    const Tensor x = reshape(sin(ramp({32 * 20})), {32, 20}), classes = arange(32) % 4;
+    const Tensor x = reshape(sin(sequence({32 * 20})), {32, 20}), classes = arange(32) % 4;
     for (int call = 0; call < 4; ++call) static_cast<void>(step(x, classes));
     const Explanation explanation = step.explain();
     REQUIRE(explanation.plan_calls == 2);
@@ -174,8 +174,8 @@ TEST_CASE("an accuracy beside the loss leaves a training step in place", "[jit][
 
 // Of the host: a GPU adds up elsewhere.
 TEST_CASE("rows that arrive in a Variable are stored where it lies", "[jit][plan][host]") {
-  const Tensor start = ramp({1000, 40});
-  const Tensor places = tensor({3, -1, 3, 500}, i64), rows = ramp({4, 40});
+  const Tensor start = sequence({1000, 40});
+  const Tensor places = tensor({3, -1, 3, 500}, i64), rows = sequence({4, 40});
   const auto check = [&](int line, const auto& change, std::size_t steps) {
     INFO(line);
     const Variable table(start), plain(start);
@@ -228,7 +228,7 @@ TEST_CASE("rows that arrive in a Variable are stored where it lies", "[jit][plan
 }
 
 TEST_CASE("rows that arrive from the Variable itself are not stored where it lies", "[jit][plan]") {
-  const Variable v(ramp({6, 2})), plain(ramp({6, 2}));
+  const Variable v(sequence({6, 2})), plain(sequence({6, 2}));
   const auto change = [](const Variable& table, const Tensor& places) {
     const Tensor x = table;
     table.set(scatter(x, places, slice(x, 0, {1, 4}), Arrival::add));
@@ -243,12 +243,12 @@ TEST_CASE("rows that arrive from the Variable itself are not stored where it lie
 }
 
 TEST_CASE("a part of a Variable that changes is all that is stored", "[jit][plan][host]") {
-  const Variable v(ramp({1000, 40})), plain(ramp({1000, 40}));
+  const Variable v(sequence({1000, 40})), plain(sequence({1000, 40}));
   const auto change = [](const Variable& table, const Tensor& rows) {
     table.set(table.get().at({Range{1, 5}}).add(rows));
   };
   const auto f = compile([&](const Tensor& rows) { change(v, rows); }, by_calls);
-  const Tensor rows = ramp({4, 40});
+  const Tensor rows = sequence({4, 40});
   for (int call = 0; call < 5; ++call) {
     f(rows);
     change(plain, rows);

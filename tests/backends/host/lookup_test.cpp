@@ -84,7 +84,7 @@ std::vector<std::byte> expected(const Trial& t, const Memory& memory) {
 
 }  // namespace
 
-TEST_CASE("lookups find each element that an index names", "[lookup]") {
+TEST_CASE("lookups find each element that an index names", "[lookup][no-isa]") {
   RandomNumbers numbers(3);
   for (int round = 0; round < 300; ++round) {
     const Trial t = random_trial(numbers);

@@ -34,7 +34,8 @@ Kernel with_constants() {
 
 }  // namespace
 
-TEST_CASE("an object with one bit wrong is loaded or refused, and nothing else happens") {
+TEST_CASE("an object with one bit wrong is loaded or refused, and nothing else happens",
+          "[no-isa]") {
   const std::size_t in_use = cpu::code_arena().in_use();
   for (const Kernel& kernel :
        {with_constants(), test::reduction(Combine::maximum, f32, f32, Order::lanes)}) {
@@ -55,7 +56,7 @@ TEST_CASE("an object with one bit wrong is loaded or refused, and nothing else h
   CHECK(cpu::code_arena().in_use() == in_use);
 }
 
-TEST_CASE("an object that was cut short is refused") {
+TEST_CASE("an object that was cut short is refused", "[no-isa]") {
   const std::vector<uint8_t> object = object_of(with_constants(), isa_levels().front());
   const std::size_t in_use = cpu::code_arena().in_use();
   for (std::size_t size = 0; size < object.size(); ++size) {
@@ -65,7 +66,7 @@ TEST_CASE("an object that was cut short is refused") {
   CHECK(cpu::code_arena().in_use() == in_use);
 }
 
-TEST_CASE("code that lacks a stage is refused") {
+TEST_CASE("code that lacks a stage is refused", "[no-isa]") {
   const cpu::GeneratedObject object =
       plugin().generate(with_constants(), isa_levels().front(), cpu::Effort::full);
   Kernel kernel = with_constants();

@@ -39,7 +39,7 @@ void check_lengths(const Kernel& kernel, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("every length, short and long programs, every dtype") {
+TEST_CASE("every length, short and long programs, every dtype", "[no-isa]") {
   std::mt19937 random(1);
   for (const DType dtype : {f16, bf16, f32, f64}) {
     check_lengths(elementwise({dtype}, dtype, fused_chain), random);
@@ -53,7 +53,7 @@ TEST_CASE("every length, short and long programs, every dtype") {
       random);
 }
 
-TEST_CASE("conversions between all dtypes") {
+TEST_CASE("conversions between all dtypes", "[no-isa]") {
   std::mt19937 random(2);
   for (int from = 0; from < dtype_count; ++from) {
     for (int to = 0; to < dtype_count; ++to) {
@@ -68,7 +68,7 @@ TEST_CASE("conversions between all dtypes") {
   }
 }
 
-TEST_CASE("instructions of numbers") {
+TEST_CASE("instructions of numbers", "[no-isa]") {
   std::mt19937 random(3);
   const auto check = [&](DType dtype, DType result, auto formula) {
     const Kernel kernel = elementwise({dtype, dtype, dtype}, result, formula);
@@ -118,7 +118,7 @@ TEST_CASE("instructions of numbers") {
   });
 }
 
-TEST_CASE("unsigned types that no dtype stores") {
+TEST_CASE("unsigned types that no dtype stores", "[no-isa]") {
   std::mt19937 random(4);
   const Kernel narrow = elementwise({i32, i32}, i32, [](const Arguments& in) {
     const Expr a = bitcast<uint32_t>(in[0]), b = bitcast<uint32_t>(in[1]);
@@ -134,7 +134,7 @@ TEST_CASE("unsigned types that no dtype stores") {
   }
 }
 
-TEST_CASE("every math function, f32 and f64") {
+TEST_CASE("every math function, f32 and f64", "[no-isa]") {
   std::mt19937 random(5);
   const auto check = [&](const char* name, auto formula) {
     for (const DType dtype : {f32, f64}) {
@@ -160,7 +160,7 @@ TEST_CASE("every math function, f32 and f64") {
   check("pow", [](const Arguments& in) { return pow(in[0], in[1]); });
 }
 
-TEST_CASE("strides, scalars, positions and outer loops") {
+TEST_CASE("strides, scalars, positions and outer loops", "[no-isa]") {
   std::mt19937 random(6);
   for (const StrideClass a : {StrideClass::zero, StrideClass::one, StrideClass::any}) {
     for (const StrideClass b : {StrideClass::one, StrideClass::any}) {
@@ -186,7 +186,7 @@ TEST_CASE("strides, scalars, positions and outer loops") {
   }
 }
 
-TEST_CASE("strided stores and narrow types") {
+TEST_CASE("strided stores and narrow types", "[no-isa]") {
   std::mt19937 random(7);
   for (const DType dtype : {boolean, i8, i16, f16, i64}) {
     Kernel kernel = elementwise({dtype, f32}, dtype, [](const Arguments& in) {
@@ -203,7 +203,7 @@ TEST_CASE("strided stores and narrow types") {
   }
 }
 
-TEST_CASE("in place, several outputs, stores around the caches") {
+TEST_CASE("in place, several outputs, stores around the caches", "[no-isa]") {
   std::mt19937 random(8);
   Kernel kernel = elementwise({f32, f32}, f32, short_chain);
   kernel.operands.push_back({.role = Role::output, .dtype = i8});
@@ -229,7 +229,7 @@ TEST_CASE("in place, several outputs, stores around the caches") {
   }
 }
 
-TEST_CASE("stores around the caches to outputs that are misaligned differently") {
+TEST_CASE("stores around the caches to outputs that are misaligned differently", "[no-isa]") {
   std::mt19937 random(10);
   Kernel kernel = elementwise({f32, f32}, f32, short_chain);
   kernel.operands.push_back({.role = Role::output, .dtype = i8});
@@ -255,7 +255,7 @@ TEST_CASE("stores around the caches to outputs that are misaligned differently")
   }
 }
 
-TEST_CASE("branches nest, and whole branches leave the loop when they are uniform") {
+TEST_CASE("branches nest, and whole branches leave the loop when they are uniform", "[no-isa]") {
   std::mt19937 random(9);
   Kernel kernel = elementwise({f32, f32}, f32, [](const Arguments& in) {
     const Expr x = in[0], s = in[1];
@@ -273,7 +273,7 @@ TEST_CASE("branches nest, and whole branches leave the loop when they are unifor
   }
 }
 
-TEST_CASE("sides that some vectors need, all, or none") {
+TEST_CASE("sides that some vectors need, all, or none", "[no-isa]") {
   std::mt19937 random(10);
   Kernel kernel = elementwise({f32, f32}, f32, [](const Arguments& in) {
     const Expr x = in[0], s = in[1];

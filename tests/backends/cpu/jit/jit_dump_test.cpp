@@ -247,7 +247,7 @@ unsigned mode_of(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("a new dump", "[.jit-dump-new]") {
+TEST_CASE("a new dump", "[.jit-dump-new][no-isa]") {
   if (!is_child()) return;
   const fs::path planted =
       folder_of_child() / ".debug/jit" / ("nitinol-" + std::to_string(getpid()) + "-0");
@@ -290,7 +290,7 @@ TEST_CASE("a new dump", "[.jit-dump-new]") {
   CHECK(is_mapped);
 }
 
-TEST_CASE("a dump of a child", "[.jit-dump-fork]") {
+TEST_CASE("a dump of a child", "[.jit-dump-fork][no-isa]") {
   if (!is_child()) return;
   compile_kernels(1);
   CHECK(dumps_in(folder_of_child()).size() == 1);
@@ -320,7 +320,7 @@ TEST_CASE("a dump of a child", "[.jit-dump-fork]") {
   }
 }
 
-TEST_CASE("a dump of threads", "[.jit-dump-threads]") {
+TEST_CASE("a dump of threads", "[.jit-dump-threads][no-isa]") {
   if (!is_child()) return;
   std::barrier together(6);
   std::vector<std::thread> threads;
@@ -356,7 +356,7 @@ TEST_CASE("a dump of threads", "[.jit-dump-threads]") {
   CHECK(addresses.size() == kernels + 1);
 }
 
-TEST_CASE("a dump of another language's lines", "[.jit-dump-language]") {
+TEST_CASE("a dump of another language's lines", "[.jit-dump-language][no-isa]") {
   if (!is_child()) return;
   const PlaceScope scope([](void*) { return std::string("model.py:42"); });
   compile_kernels(1);
@@ -368,18 +368,18 @@ TEST_CASE("a dump of another language's lines", "[.jit-dump-language]") {
   CHECK(dump.loads[0].line == 42);
 }
 
-TEST_CASE("a dump without a folder", "[.jit-dump-no-folder]") {
+TEST_CASE("a dump without a folder", "[.jit-dump-no-folder][no-isa]") {
   if (!is_child()) return;
   check_refused(folder_of_child(),
                 fs::exists(folder_of_child()) ? "Not a directory" : "No such file or directory");
 }
 
-TEST_CASE("a dump where no folder can be made", "[.jit-dump-read-only]") {
+TEST_CASE("a dump where no folder can be made", "[.jit-dump-read-only][no-isa]") {
   if (!is_child()) return;
   check_refused(folder_of_child() / ".debug", "No such file or directory");  // what /proc says
 }
 
-TEST_CASE("a dump behind a link", "[.jit-dump-link]") {
+TEST_CASE("a dump behind a link", "[.jit-dump-link][no-isa]") {
   if (!is_child()) return;
   const fs::path other = folder_of_child() / "other", debug = folder_of_child() / ".debug";
   fs::create_directory(other);
@@ -393,7 +393,7 @@ TEST_CASE("a dump behind a link", "[.jit-dump-link]") {
   CHECK(fs::is_empty(other));
 }
 
-TEST_CASE("a dump in a folder of everybody's", "[.jit-dump-shared]") {
+TEST_CASE("a dump in a folder of everybody's", "[.jit-dump-shared][no-isa]") {
   if (!is_child()) return;
   const fs::path debug = folder_of_child() / ".debug";
   fs::create_directory(debug);
@@ -402,7 +402,7 @@ TEST_CASE("a dump in a folder of everybody's", "[.jit-dump-shared]") {
   CHECK(fs::is_empty(debug));
 }
 
-TEST_CASE("a dump on a full disk", "[.jit-dump-full]") {
+TEST_CASE("a dump on a full disk", "[.jit-dump-full][no-isa]") {
   if (!is_child()) return;
   std::signal(SIGXFSZ, SIG_IGN);  // NOLINT(cert-err33-c)
   const rlimit limit = {.rlim_cur = 500, .rlim_max = RLIM_INFINITY};
@@ -417,7 +417,7 @@ TEST_CASE("a dump on a full disk", "[.jit-dump-full]") {
   CHECK(read_dump(text_of(files[0])).loads.size() < 3);
 }
 
-TEST_CASE("no dump", "[.jit-dump-off]") {
+TEST_CASE("no dump", "[.jit-dump-off][no-isa]") {
   if (!is_child()) return;
   CHECK(compile_kernels(1).warnings.empty());
   CHECK(dumps_in(folder_of_child()).empty());

@@ -69,7 +69,7 @@ void check_untouched(const Place& place, const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("a new map", "[.perf-new]") {
+TEST_CASE("a new map", "[.perf-new][no-isa]") {
   if (!is_child()) return;
   const Place place;
   CHECK(warnings_of_compiling().empty());
@@ -79,7 +79,7 @@ TEST_CASE("a new map", "[.perf-new]") {
   CHECK((status.st_mode & 0777) == 0600);
 }
 
-TEST_CASE("a map that another compiler began", "[.perf-begun]") {
+TEST_CASE("a map that another compiler began", "[.perf-begun][no-isa]") {
   if (!is_child()) return;
   const Place place;
   std::ofstream(place.map) << "1 2 another\n";
@@ -88,28 +88,28 @@ TEST_CASE("a map that another compiler began", "[.perf-begun]") {
   CHECK(text_of(place.map).find(" nitinol::kernel::exp_mul_add\n") != std::string::npos);
 }
 
-TEST_CASE("a link", "[.perf-link]") {
+TEST_CASE("a link", "[.perf-link][no-isa]") {
   if (!is_child()) return;
   const Place place;
   fs::create_symlink(place.other, place.map);
   check_untouched(place, "it is a link");
 }
 
-TEST_CASE("another name of a file", "[.perf-hard-link]") {
+TEST_CASE("another name of a file", "[.perf-hard-link][no-isa]") {
   if (!is_child()) return;
   const Place place;
   fs::create_hard_link(place.other, place.map);
   check_untouched(place, "it is not a plain file of this user's with one name");
 }
 
-TEST_CASE("a pipe that nobody reads", "[.perf-pipe]") {
+TEST_CASE("a pipe that nobody reads", "[.perf-pipe][no-isa]") {
   if (!is_child()) return;
   const Place place;
   REQUIRE(mkfifo(place.map.c_str(), 0600) == 0);
   check_untouched(place, "No such device or address");
 }
 
-TEST_CASE("no map", "[.perf-off]") {
+TEST_CASE("no map", "[.perf-off][no-isa]") {
   if (!is_child()) return;
   const Place place;
   CHECK(warnings_of_compiling().empty());

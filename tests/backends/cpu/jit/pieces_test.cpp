@@ -60,7 +60,7 @@ void check_strips(const Kernel& kernel, std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("a long chain is split, and what is short or wide is not") {
+TEST_CASE("a long chain is split, and what is short or wide is not", "[no-isa]") {
   const Kernel chain = elementwise({f32, f32}, f32, tanh_chain);
   const Kernel one = elementwise({f32}, f32, [](const Arguments& in) { return tanh(in[0]); });
   const Kernel wide = elementwise({f32}, f32, [](const Arguments& in) {
@@ -72,7 +72,7 @@ TEST_CASE("a long chain is split, and what is short or wide is not") {
   CHECK(loops_of(chain) >= loops_of(one) + 6);
 }
 
-TEST_CASE("pieces at every length around strips") {
+TEST_CASE("pieces at every length around strips", "[no-isa]") {
   std::mt19937 random(1);
   for (const DType dtype : {f32, f64, f16, bf16})
     check_strips(elementwise({dtype, dtype}, dtype, tanh_chain), random);
@@ -82,7 +82,7 @@ TEST_CASE("pieces at every length around strips") {
                random);
 }
 
-TEST_CASE("pieces whose outputs are in place, several, and stored around the caches") {
+TEST_CASE("pieces whose outputs are in place, several, and stored around the caches", "[no-isa]") {
   std::mt19937 random(2);
   Kernel kernel = elementwise({f32, f32}, f32, mixed_chain);
   kernel.operands.push_back({.role = Role::output, .dtype = f32});
@@ -100,7 +100,7 @@ TEST_CASE("pieces whose outputs are in place, several, and stored around the cac
   }
 }
 
-TEST_CASE("pieces of operands with strides, numbers and rows") {
+TEST_CASE("pieces of operands with strides, numbers and rows", "[no-isa]") {
   std::mt19937 random(3);
   for (const StrideClass a : {StrideClass::zero, StrideClass::any}) {
     Kernel kernel = elementwise({f32, f32}, f32, mixed_chain);
@@ -115,7 +115,7 @@ TEST_CASE("pieces of operands with strides, numbers and rows") {
   check_strips(kernel, random);
 }
 
-TEST_CASE("accumulators of what early and late pieces compute") {
+TEST_CASE("accumulators of what early and late pieces compute", "[no-isa]") {
   std::mt19937 random(4);
   Kernel kernel;
   kernel.order = Order::lanes;

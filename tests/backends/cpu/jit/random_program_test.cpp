@@ -149,7 +149,7 @@ Domain random_domain(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("random programs") {
+TEST_CASE("random programs", "[no-isa]") {
   for (unsigned seed = 0; seed < 150; ++seed) {
     std::mt19937 random(seed);
     const Kernel kernel = random_kernel(random);
@@ -161,7 +161,7 @@ TEST_CASE("random programs") {
   }
 }
 
-TEST_CASE("sixteen threads compile and run at once, and give their memory back") {
+TEST_CASE("sixteen threads compile and run at once, and give their memory back", "[no-isa]") {
   const std::size_t in_use = cpu::code_arena().in_use();
   const uint64_t compilations = plugin().compilations();
   constexpr int threads = 16, kernels = 6;
@@ -183,7 +183,7 @@ TEST_CASE("sixteen threads compile and run at once, and give their memory back")
   CHECK(cpu::code_arena().in_use() == in_use);
 }
 
-TEST_CASE("code, text and reports") {
+TEST_CASE("code, text and reports", "[no-isa]") {
   const Kernel kernel =
       elementwise({f32}, f32, [](const std::vector<Expr>& in) { return exp(in[0]) + 1; });
   const cpu::StageCodes code = code_for(kernel, current_isa());

@@ -96,7 +96,7 @@ Kernel softmax(Order order, DType dtype) {
 
 }  // namespace
 
-TEST_CASE("every reduction of every dtype, lanes and sequential") {
+TEST_CASE("every reduction of every dtype, lanes and sequential", "[no-isa]") {
   std::mt19937 random(1);
   for (const Order order : {Order::lanes, Order::sequential}) {
     for (int i = 0; i < dtype_count; ++i) {
@@ -113,7 +113,7 @@ TEST_CASE("every reduction of every dtype, lanes and sequential") {
   }
 }
 
-TEST_CASE("reductions of long programs") {
+TEST_CASE("reductions of long programs", "[no-isa]") {
   std::mt19937 random(2);
   for (const Order order : {Order::lanes, Order::sequential}) {
     for (const DType dtype : {f16, f32, f64}) {
@@ -124,7 +124,7 @@ TEST_CASE("reductions of long programs") {
   }
 }
 
-TEST_CASE("strided operands of reductions") {
+TEST_CASE("strided operands of reductions", "[no-isa]") {
   std::mt19937 random(3);
   for (const Order order : {Order::lanes, Order::sequential}) {
     Kernel kernel = reduction(order, f32, Combine::add, itself);
@@ -136,7 +136,7 @@ TEST_CASE("strided operands of reductions") {
   }
 }
 
-TEST_CASE("stages that use the results of others") {
+TEST_CASE("stages that use the results of others", "[no-isa]") {
   std::mt19937 random(4);
   for (const Order order : {Order::lanes, Order::sequential}) {
     for (const DType dtype : {f32, bf16}) {
@@ -145,7 +145,7 @@ TEST_CASE("stages that use the results of others") {
   }
 }
 
-TEST_CASE("several accumulators of different lanes, and row values") {
+TEST_CASE("several accumulators of different lanes, and row values", "[no-isa]") {
   std::mt19937 random(5);
   for (const Order order : {Order::lanes, Order::sequential}) {
     Kernel kernel;
