@@ -33,6 +33,15 @@ struct Required {
   std::array<Tensor, 3> three;
   bool flag = false;
 };
+/// As a run of a training program: much that has a default, and one that has none.
+struct RequiredLate {
+  std::array<Tensor, 3> three;
+  std::vector<int64_t> list;
+  Variable counter = Variable(ones({1}));
+  NoDefault must;
+  std::array<char, 4096> large = {};
+  bool flag = false;
+};
 struct Mixed {
   Tensor a;
   Arrays b;
@@ -60,6 +69,7 @@ TEST_CASE("fields of structs are counted, arrays of tensors as one", "[core]") {
   STATIC_REQUIRE(reflection::field_count<Arrays> == 4);
   STATIC_REQUIRE(reflection::field_count<const Arrays> == 4);
   STATIC_REQUIRE(reflection::field_count<Required> == 3);
+  STATIC_REQUIRE(reflection::field_count<RequiredLate> == 6);
   STATIC_REQUIRE(reflection::field_count<Mixed> == 10);
   STATIC_REQUIRE(reflection::field_name<Mixed, 2>() == "c");
   STATIC_REQUIRE(reflection::field_name<Mixed, 9>() == "j");

@@ -7,7 +7,9 @@
 #include <catch2/catch.hpp>
 
 #include <cstdio>
+#include <set>
 #include <string>
+#include <vector>
 
 using namespace nitinol;
 using namespace nitinol::cuda;
@@ -88,11 +90,15 @@ TEST_CASE("NVRTC compiles the texts of library calls", "[cuda][nvrtc][no-isa]") 
     return;
   }
   constexpr int architectures[] = {80, 90, 100};
-  std::size_t turn = 0;
+  std::size_t turn = 0, first = 0;
+  std::set<std::string> texts;
   for (const DType dtype : {u8, u32, i64, bf16, f32, f64}) {
-    for (const LibraryCall& call : calls(dtype)) {
+    const std::vector<LibraryCall> all = calls(dtype);
+    for (std::size_t i = first++ % 2; i < all.size(); i += 2) {  // each of three of the dtypes
+      const LibraryCall& call = all[i];
       INFO(name_of(call.kind) << " of " << name_of(dtype));
       const RoutineText made = routine_text(call);
+      if (!texts.insert(made.text).second) continue;  // some do not depend on the dtype
       const std::string text =
           std::string(device_words()) + std::string(common_words()) + made.text;
       const Cubin cubin = compile_text(text, architectures[turn++ % 3]);
