@@ -45,38 +45,47 @@ consteval std::size_t count_between() {
 
 template <class T, std::size_t least>
 consteval std::size_t count_from() {
-  if constexpr (TakesFields<T, 2 * least>)
+  if constexpr (least != 0 && TakesFields<T, 2 * least>)
     return count_from<T, 2 * least>();
   else
     return count_between<T, least, 2 * least>();
 }
 
-/// The smallest n that T takes: the place of its last field without a default. PFR tries all n down
-/// from eight a byte, which takes compilers half a minute.
+/// The smallest n that T takes, which is the place of its last field without a default; 0 if there
+/// is none. PFR tries all n down from eight a byte, which takes compilers half a minute.
 template <class T, std::size_t n = 1>
 consteval std::size_t fewest_taken() {
-  if constexpr (TakesFields<T, n>) {
+  if constexpr (TakesFields<T, n>)
     return n;
-  } else {
-    static_assert(n < most_fields,
-                  "Fields of this struct cannot be counted: one takes a value of "
-                  "any type, or there are too many.");
+  else if constexpr (n < most_fields)
     return fewest_taken<T, n + 1>();
-  }
+  else
+    return 0;
 }
 
 /// Number of fields of the aggregate T.
 template <class T>
 consteval std::size_t count_fields() {
-  if constexpr (std::is_empty_v<T>)
+  if constexpr (std::is_empty_v<T>) {
     return 0;
-  else if constexpr (HasDefaults<T>)
+  } else if constexpr (HasDefaults<T>) {
     return count_from<T, 1>();
-  else
-    return count_from<T, fewest_taken<T>()>();
+  } else {
+    constexpr std::size_t fewest = fewest_taken<T>();
+    static_assert(fewest != 0,
+                  "The fields of this struct cannot be counted. Give those defaults "
+                  "that have none, and let none be a C array or a reference.");
+    return count_from<T, fewest>();
+  }
 }
 template <class T>
-inline constexpr std::size_t field_count = count_fields<std::remove_cv_t<T>>();
+inline constexpr std::size_t field_count = [] {
+  constexpr std::size_t count = count_fields<std::remove_cv_t<T>>();
+  static_assert(
+      count <= most_fields,
+      "A struct of tensors and modules has 100 fields at most: make some of them a struct.");
+  return count;
+}();
 
 /// References to the fields of `value`, in the order of declaration.
 template <class T>
