@@ -5,6 +5,7 @@
 set(chargpt_arguments --steps 30 --compared 10 --length 40 --threads 1)
 set(ode_arguments --size 64 --until 20)
 set(models_arguments --small --threads 1)
+set(keras_vs_torch_arguments --threads 1)
 
 file(GLOB example_sources CONFIGURE_DEPENDS examples/*/*.cpp)
 foreach(source IN LISTS example_sources)

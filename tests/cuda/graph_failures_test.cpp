@@ -108,7 +108,7 @@ TEST_CASE("each function for graphs fails once, and replays go on", "[cuda][fake
         "cuGraphAddChildGraphNode", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
         "cuGraphExecKernelNodeSetParams_v2", "cuGraphExecChildGraphNodeSetParams",
         "cublasLtMatmul"}) {
-    for (const uint64_t at : {1, 2, 3, 5, 10}) {
+    for (const uint64_t at : {1, 3, 10}) {
       INFO(name << " fails at call " << at);
       const auto f = compile(several_steps, {.check = Check::never});
       const bool is_library = std::string(name) == "cublasLtMatmul";
