@@ -219,8 +219,8 @@ TEST_CASE("every source through every view into every reader", "[jit][views]") {
   const auto [turn, dtype, shape] =
       GENERATE(table<int, DType, Shape>({{0, f32, {3, 4}}, {1, f32, {2, 3, 4}}, {2, f16, {3, 4}}}));
   const Tensor x = random_values(dtype, shape, 3);
-  // At a lower instruction set, on other devices and for the text of a GPU each pair of the two has one
-  // of the shapes.
+  // At a lower instruction set, on other devices and for the text of a GPU each pair of the two has
+  // one of the shapes.
   const bool is_whole = current_isa() == host_isa() && default_device() == Device{} &&
                         std::getenv("NITINOL_CASES") == nullptr;
   int pair = 0;
