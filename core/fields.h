@@ -45,7 +45,7 @@ consteval std::size_t count_between() {
 
 template <class T, std::size_t least>
 consteval std::size_t count_from() {
-  if constexpr (least != 0 && TakesFields<T, 2 * least>)
+  if constexpr (TakesFields<T, 2 * least>)
     return count_from<T, 2 * least>();
   else
     return count_between<T, least, 2 * least>();
@@ -75,7 +75,7 @@ consteval std::size_t count_fields() {
     static_assert(fewest != 0,
                   "The fields of this struct cannot be counted. Give those defaults "
                   "that have none, and let none be a C array or a reference.");
-    return count_from<T, fewest>();
+    return count_from < T, fewest == 0 ? 1 : fewest > ();
   }
 }
 template <class T>

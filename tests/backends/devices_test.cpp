@@ -5,6 +5,7 @@
 #include "tests/fenced.h"
 #include "tests/in_child.h"
 #include "tests/jit/calls.h"
+#include "tests/run_self.h"
 #include "tests/same_bits.h"
 #include "tests/temporary_folder.h"
 
@@ -185,6 +186,7 @@ TEST_CASE("a function is compiled for each device", "[devices]") {
   const auto f = compile([](const Tensor& x, const Scalar& s) {
     return std::pair{softmax(x * s) + arange(x.shape()[1], f32, x.device()), sum(x, 0) / s};
   });
+  CHECK(run_self("", "[.devices]").status == 0);
   for (const Device device : {Device{}, reference, fenced_device}) {
     INFO(device);
     const Tensor x = numbers({4, 6}).to(device);
@@ -285,6 +287,12 @@ TEST_CASE("tensors on a device are saved, loaded and printed", "[devices]") {
   CHECK(same_bits(loaded.to(Device{}), copy(transpose(x))));
 }
 
+TEST_CASE("devices of a process in which no test has added one", "[.devices]") {
+  CHECK(std::ranges::count_if(devices(), [](const DeviceInfo& info) {
+          return info.device.kind != Device::Kind::cuda;
+        }) == 3);
+}
+
 TEST_CASE("a device that is not there is named, with those that are", "[devices]") {
   const std::string error = error_of([] {
     set_default_device({.kind = Device::Kind::cpu, .index = 3});
@@ -301,8 +309,6 @@ TEST_CASE("a device that is not there is named, with those that are", "[devices]
   const auto is_cuda = [](const DeviceInfo& info) {
     return info.device.kind == Device::Kind::cuda;
   };
-  for (const Device device : {Device{}, Device{Device::Kind::reference, 0}, fenced_device})
-    CHECK(std::ranges::count(all, device, &DeviceInfo::device) == 1);
   CHECK(all[0].device == Device{});
   CHECK(all[0].missing.empty());
   CHECK(has(all[0].description, "threads"));

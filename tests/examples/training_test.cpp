@@ -137,7 +137,7 @@ TEST_CASE("the examples' models learn as in PyTorch", "[nn][examples][reference]
 }
 
 TEST_CASE("100 compiled steps of the examples' models end with eager's bits",
-          "[nn][examples][jit][no-isa]") {
+          "[nn][examples][jit]") {
   const Threads one(1);  // so small that threads only cost time
   manual_seed(2);
   const Tensor x = randn({16, 100});

@@ -32,10 +32,6 @@ namespace nitinol::shadow_test {
 
 const CompileOptions shadowed = {.name = "step", .check = Check::never, .shadow = true};
 
-Tensor ramp(Shape shape) {
-  return reshape(arange(element_count(shape), f32, default_device()) * 0.25 - 3.0, shape);
-}
-
 /// The message of the first Error(internal) of these calls, by when a Plan has run; empty if none
 /// throws.
 template <class F>

@@ -96,7 +96,7 @@ TEST_CASE("rows that lie side by side give the bits of others", "[host][across]"
   for (const Case& c : cases()) {
     for (const int64_t length : {32, 63, 64, 65, 1000, 1025, 4097, 9000}) {
       for (const int64_t rows : {16, 33, 200}) {
-        if (rows == 200 && length > 1025) continue;  // says what those say, for most of the time
+        if (rows == 200 && length == 9000) continue;  // half of the time, and says what 4097 does
         CAPTURE(c.name, length, rows, name_of(dtype));
         // One NaN hides all other elements of its row.
         const Tensor plain = randn({rows, length});
