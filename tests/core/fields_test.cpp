@@ -42,6 +42,10 @@ struct RequiredLate {
   std::array<char, 4096> large = {};
   bool flag = false;
 };
+struct RequiredLast {
+  std::array<Tensor, 2> two;
+  NoDefault must;
+};
 struct Mixed {
   Tensor a;
   Arrays b;
@@ -70,6 +74,7 @@ TEST_CASE("fields of structs are counted, arrays of tensors as one", "[core]") {
   STATIC_REQUIRE(reflection::field_count<const Arrays> == 4);
   STATIC_REQUIRE(reflection::field_count<Required> == 3);
   STATIC_REQUIRE(reflection::field_count<RequiredLate> == 6);
+  STATIC_REQUIRE(reflection::field_count<RequiredLast> == 2);
   STATIC_REQUIRE(reflection::field_count<Mixed> == 10);
   STATIC_REQUIRE(reflection::field_name<Mixed, 2>() == "c");
   STATIC_REQUIRE(reflection::field_name<Mixed, 9>() == "j");
