@@ -2,9 +2,11 @@
 
 #include "backends/cpu/device.h"
 #include "backends/cuda/runtime/call.h"
+#include "backends/cuda/text/routine_text.h"
 #include "backends/cuda/text/schedule.h"
 #include "backends/host/host_memory.h"
 #include "core/backend.h"
+#include "core/error.h"
 #include "core/library.h"
 #include "tests/cuda/case.h"
 
@@ -45,23 +47,45 @@ class Collection {
 
   void add(const Case& value) {
     const std::lock_guard lock(mutex_);
-    // A child of fork() writes a file of its own.
-    if (writer_ != ::getpid()) {
-      writer_ = ::getpid();
-      file_ = std::make_unique<std::ofstream>(fmt::format("{}/{}.cases", folder_, writer_),
-                                              std::ios::binary | std::ios::app);
+    open();
+    write(*cases_, value);
+    cases_->flush();
+  }
+
+  /// The text of a library call, which runs nothing: the fake driver finds it compiled.
+  void add(const LibraryCall& call) {
+    std::string text;
+    try {
+      text = cuda::routine_text(call).text;
+    } catch (const Error&) {
+      return;  // a GPU has none
     }
-    write(*file_, value);
-    file_->flush();
+    const std::lock_guard lock(mutex_);
+    if (!texts_.insert(text).second) return;
+    open();
+    *texts_file_ << text << '\0' << std::flush;
   }
 
  private:
+  /// A child of fork() writes files of its own.
+  void open() {
+    if (writer_ == ::getpid()) return;
+    writer_ = ::getpid();
+    const auto file = [&](const char* kind) {
+      return std::make_unique<std::ofstream>(fmt::format("{}/{}.{}", folder_, writer_, kind),
+                                             std::ios::binary | std::ios::app);
+    };
+    cases_ = file("cases");
+    texts_file_ = file("texts");
+  }
+
   const std::string folder_;
   std::mutex mutex_;
   std::set<std::size_t> sizes_;
   std::map<std::size_t, int> counts_;
+  std::set<std::string> texts_;
   pid_t writer_ = 0;
-  std::unique_ptr<std::ofstream> file_;
+  std::unique_ptr<std::ofstream> cases_, texts_file_;
 };
 
 class CollectingExecutable final : public Executable {
@@ -150,6 +174,7 @@ class CollectingBackend final : public host::HostMemoryBackend {
     std::unique_ptr<Executable> inner = cpu::device().prepare(step);
     if (const auto* const kernel = std::get_if<Kernel>(&step))
       return std::make_unique<CollectingExecutable>(*kernel, std::move(inner), collection_);
+    collection_.add(std::get<LibraryCall>(step));
     return inner;
   }
   bool can_generate_code() override { return cpu::device().can_generate_code(); }

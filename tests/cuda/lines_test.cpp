@@ -165,6 +165,8 @@ TEST_CASE("popular places and integers get the host's sums on a GPU", "[cuda]") 
   const Tensor mixed = take(sorted, arange(count, i64, Device{}) * 7919 % count, 0);
   for (const DType dtype : {u8, i16, i32, u32, i64, u64, bf16, f32, f64}) {
     for (const int64_t columns : {0, 1, 2, 3, 33}) {
+      // A column is a column of every dtype: many of them for sums in order and for those in any.
+      if (columns == 33 && dtype != f32 && dtype != i16) continue;
       INFO(name_of(dtype) << " of " << columns << " columns");
       const Shape shape = columns == 0 ? Shape{count} : Shape{count, columns};
       const Tensor values = values_of(dtype, shape);

@@ -123,8 +123,10 @@ std::string source_of(const std::vector<Printed>& batch, const std::string& shim
         "  if (entry == ~0u) return (void)(*(u64*)arguments = sizeof(kernel{0}::Arguments));\n"
         "  const auto& a = *(const kernel{0}::Arguments*)arguments;\n",
         i);
-    const Case& first = batch[i].cases.front();
-    for (std::size_t e = 0; e < cuda::entry_count(first.kernel, batch[i].schedule); ++e)
+    const auto has_entry = [&](int e) {
+      return batch[i].text.find(fmt::format("KERNEL(entry{}, ", e)) != std::string::npos;
+    };
+    for (int e = 0; has_entry(e); ++e)
       text += fmt::format("  if (entry == {0}) return kernel{1}::entry{0}(a);\n", e, i);
     text += "}\n";
   }

@@ -9,11 +9,11 @@
 
 namespace nitinol::test {
 
-/// A printed kernel with the launches it is for.
+/// A text with the launches it is for.
 struct Printed {
   std::string text;
   cuda::Schedule schedule;
-  std::vector<Case> cases;
+  std::vector<Case> cases;  ///< none of a library call's text
 };
 
 /// The file that the compiler is given. Kernel number i is `run<i>(arguments, entry)` in it.

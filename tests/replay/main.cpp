@@ -66,17 +66,35 @@ void add(const Case& value, cuda::Schedule schedule, std::vector<Printed>& list,
   add(value, schedule, list, known);
 }
 
-std::vector<Printed> read_all(const std::vector<std::string>& folders) {
-  std::vector<Printed> list;
-  std::unordered_map<std::string, std::size_t> known;
+std::vector<std::filesystem::path> files_of(const std::vector<std::string>& folders,
+                                            std::string_view extension) {
   std::vector<std::filesystem::path> files;
   for (const std::string& folder : folders) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-      if (entry.path().extension() == ".cases") files.push_back(entry.path());
+      if (entry.path().extension() == extension) files.push_back(entry.path());
     }
   }
   std::ranges::sort(files);
-  for (const auto& file : files) {
+  return files;
+}
+
+/// The texts of library calls, without cases.
+std::vector<Printed> read_texts(const std::vector<std::string>& folders) {
+  std::unordered_set<std::string> known;
+  std::vector<Printed> list;
+  for (const auto& file : files_of(folders, ".texts")) {
+    std::ifstream in(file, std::ios::binary);
+    for (std::string text; std::getline(in, text, '\0');) {
+      if (known.insert(text).second) list.push_back({std::move(text), {}, {}});
+    }
+  }
+  return list;
+}
+
+std::vector<Printed> read_all(const std::vector<std::string>& folders) {
+  std::vector<Printed> list;
+  std::unordered_map<std::string, std::size_t> known;
+  for (const auto& file : files_of(folders, ".cases")) {
     std::ifstream in(file, std::ios::binary);
     while (std::optional<Case> value = read_case(in)) {
       const cuda::Schedule schedule = schedule_of(*value);
@@ -134,6 +152,10 @@ int run(const Options& options) {
                ? 0
                : 1;
   }
+  // No cases: what library calls compute the tests of their ops see, on the fake driver.
+  std::vector<Printed> texts = read_texts(options.folders);
+  fmt::print("{} texts of library calls, compiled alone\n", texts.size());
+  std::ranges::move(texts, std::back_inserter(all));
   const std::size_t size = options.kernels_in_batch, batches = (all.size() + size - 1) / size;
   std::atomic<std::size_t> next = 0;
   std::mutex mutex;

@@ -52,7 +52,8 @@ TEST_CASE("NaN is greater than all numbers, and zeros keep their order and signs
   }
 }
 
-TEST_CASE("long lines are sorted as short ones are, by any number of threads", "[eager][order]") {
+TEST_CASE("long lines are sorted as short ones are, by any number of threads",
+          "[eager][order][host]") {
   constexpr int64_t size = 200'000;
   const auto compute_all = [&] {
     std::vector<Tensor> out;
