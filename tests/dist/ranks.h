@@ -16,13 +16,17 @@ inline int rank() {
   return dist::world().rank();
 }
 
-/// What rank `r` has: numbers whose sum depends on the order in which they are added.
+/// What rank `r` has: numbers whose sum depends on the order in which they are added. The processor
+/// computes them, since a GPU made of CPU code is slow.
 inline Tensor of_rank(int r, const Shape& shape, DType dtype = f32) {
-  const Tensor line = arange(0, element_count(shape), 1, f64);
-  if (is_floating(dtype))
-    return reshape(cast(sin(line * 0.7 + r) * exp(sin(line * 1.3 + 2.1 * r) * 6), dtype), shape);
-  if (dtype == boolean) return reshape(remainder(line + r, 3) == 0, shape);
-  return reshape(cast(remainder(line * 7 + r * 11, 100), dtype), shape);
+  const Tensor line = arange(0, element_count(shape), 1, f64, Device{});
+  const auto numbers = [&]() -> Tensor {
+    if (is_floating(dtype))
+      return cast(sin(line * 0.7 + r) * exp(sin(line * 1.3 + 2.1 * r) * 6), dtype);
+    if (dtype == boolean) return remainder(line + r, 3) == 0;
+    return cast(remainder(line * 7 + r * 11, 100), dtype);
+  };
+  return reshape(numbers(), shape).to(default_device());
 }
 inline Tensor own(const Shape& shape, DType dtype = f32) {
   return of_rank(rank(), shape, dtype);

@@ -83,6 +83,7 @@ TEST_CASE("short rows give the bits of eager code", "[host][turned]") {
   for (const Case& c : cases()) {
     for (const int64_t length : {2, 3, 5, 8, 16, 17, 31}) {
       for (const int64_t rows : {16, 33, 2000}) {
+        if (dtype != f32 && rows != 33 && length != 17) continue;  // says what f32 does
         CAPTURE(c.name, length, rows, name_of(dtype));
         check(c.f, with_special(randn({rows, length})).to(dtype));
       }
@@ -96,7 +97,9 @@ TEST_CASE("rows that lie side by side give the bits of others", "[host][across]"
   for (const Case& c : cases()) {
     for (const int64_t length : {32, 63, 64, 65, 1000, 1025, 4097, 9000}) {
       for (const int64_t rows : {16, 33, 200}) {
-        if (rows == 200 && length == 9000) continue;  // half of the time, and says what 4097 does
+        // Rows that fill vectors, and those of several blocks, of few lengths.
+        if (rows != 33 && length != 63 && length != 1025 && length != 4097) continue;
+        if (rows != 33 && dtype != f32 && length != 1025) continue;
         CAPTURE(c.name, length, rows, name_of(dtype));
         // One NaN hides all other elements of its row.
         const Tensor plain = randn({rows, length});
