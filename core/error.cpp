@@ -1,6 +1,7 @@
 #include "core/error.h"
 
 #include "core/callable.h"
+#include "core/line_tables.h"
 #include "core/per_thread.h"
 #include "core/place.h"
 
@@ -23,9 +24,6 @@
 #include <unwind.h>
 #include <utility>
 #include <vector>
-#ifdef NITINOL_BACKTRACE
-#  include <backtrace.h>
-#endif
 
 namespace nitinol {
 
@@ -89,34 +87,20 @@ struct Place {
   bool is_users = true;
 };
 
-#ifdef NITINOL_BACKTRACE
-// Reads the line tables of the program and its libraries; an empty line if they have none. Of
+// From the line tables of the program and its libraries; an empty line if they have none. Of
 // inlined functions the innermost that is the user's counts.
 Place place_of(uintptr_t address) {
-  static backtrace_state* const state = backtrace_create_state(
-      nullptr, 1, [](void*, const char*, int) {}, nullptr);
-  if (state == nullptr) return {};
   Place found;
-  backtrace_pcinfo(
-      state, address,
-      [](void* result, uintptr_t, const char* file, int line, const char* function) {
-        if (file == nullptr) return 0;
-        auto& place = *static_cast<Place*>(result);
-        const std::string_view name = function == nullptr ? "" : function;
-        const bool is_library =
-            name.starts_with("_Z") ? is_library_function(name) : is_our_header(file);
-        place.is_users = !is_header(file) || !is_library;
-        if (place.is_users || place.line.empty()) place.line = fmt::format("{}:{}", file, line);
-        return place.is_users ? 1 : 0;
-      },
-      [](void*, const char*, int) {}, &found);
+  for_each_line(address, [&found](const char* file, int line, const char* function) {
+    const std::string_view name = function == nullptr ? "" : function;
+    const bool is_library =
+        name.starts_with("_Z") ? is_library_function(name) : is_our_header(file);
+    found.is_users = !is_header(file) || !is_library;
+    if (found.is_users || found.line.empty()) found.line = fmt::format("{}:{}", file, line);
+    return found.is_users;
+  });
   return found;
 }
-#else
-Place place_of(uintptr_t) {
-  return {};
-}
-#endif
 
 /// The addresses of the library's code; none if it is part of the program (a static build), whose
 /// frames look like the user's.

@@ -69,7 +69,8 @@ void check_all_ways(Combine combine, DType in, DType out, std::vector<T> x, int6
         const auto by = [&](Device::Kind kind, int threads) {
           return reduce<T, R>(one, x, {rows, n}, strides, kind, threads);
         };
-        for (const int threads : {1, 2, 3}) CHECK(same_bits(by(Device::Kind::cpu, threads), expected));
+        for (const int threads : {1, 2, 3})
+          CHECK(same_bits(by(Device::Kind::cpu, threads), expected));
         CHECK(same_bits(by(Device::Kind::reference, 3), expected));
       };
       check(kernel);
