@@ -34,18 +34,17 @@ struct Task {
 std::vector<Task> tasks_of(const std::vector<Printed>& all, const CubinOptions& options) {
   const std::vector<int>& architectures = options.architectures;
   std::vector<Task> tasks;
-  std::vector<std::unordered_set<std::string>> said(architectures.size());
-  for (std::size_t number = 0; number < all.size(); ++number) {
-    const std::size_t turn = number % architectures.size();
+  std::unordered_set<std::string> said;
+  std::size_t turn = 0;
+  for (const Printed& printed : all) {
+    if (!options.is_short) {
+      for (const int architecture : architectures) tasks.push_back({&printed, architecture});
+      continue;
+    }
     bool says_more = false;
-    if (options.is_short) {
-      for (std::string& statement : statements_of(all[number].text))
-        says_more |= said[turn].insert(std::move(statement)).second;
-    }
-    for (std::size_t k = 0; k < architectures.size(); ++k) {
-      if (!options.is_short || (k == turn && says_more))
-        tasks.push_back({&all[number], architectures[k]});
-    }
+    for (std::string& statement : statements_of(printed.text))
+      says_more |= said.insert(std::move(statement)).second;
+    if (says_more) tasks.push_back({&printed, architectures[turn++ % architectures.size()]});
   }
   return tasks;
 }
