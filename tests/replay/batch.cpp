@@ -139,7 +139,9 @@ BatchResult run_batch(const std::vector<Printed>& batch, const std::string& shim
   for (const Printed& printed : batch) result.cases += static_cast<int>(printed.cases.size());
   std::ofstream(path + ".cpp") << source_of(batch, shim);
   const std::string command = fmt::format("{0} -o {1}.so {1}.cpp >{1}.log 2>&1", compiler, path);
+  result.has_failed.resize(batch.size());
   if (std::system(command.c_str()) != 0) {
+    result.has_failed.assign(batch.size(), true);
     result.failures.push_back(fmt::format("does not compile: {}.log", path));
     return result;
   }
@@ -164,12 +166,14 @@ BatchResult run_batch(const std::vector<Printed>& batch, const std::string& shim
         text += static_cast<char>(c);
         continue;
       }
+      result.has_failed[std::stoul(text.substr(text.find(' ')))] = true;  // "kernel 3 case ..."
       result.failures.push_back(std::move(text));
       text.clear();
     }
     std::fclose(out);
     if (status == 0) break;
     const Printed& printed = batch[progress.kernel];
+    result.has_failed[progress.kernel] = true;
     result.failures.push_back(
         describe(printed, printed.cases[progress.index],
                  fmt::format("kernel {} case {} way {}: died of signal {}", progress.kernel.load(),

@@ -22,6 +22,7 @@ struct Printed {
 struct BatchResult {
   int cases = 0;
   std::vector<std::string> failures;
+  std::vector<bool> has_failed;  ///< of each kernel; all, if they do not compile
 };
 
 /// Compiles the batch to `<path>.cpp`, `<path>.so` with `compiler` and runs it in child processes.

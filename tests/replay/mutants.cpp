@@ -43,6 +43,14 @@ struct Count {
   int found = 0, made = 0;
 };
 
+/// A mutant, and whose it is.
+struct Changed {
+  Mutant mutant;
+  const Printed* of;
+};
+/// To start the compiler takes longer than it takes for one.
+constexpr std::size_t mutants_in_batch = 48;
+
 bool reports(const Printed* printed) {
   return std::ranges::any_of(printed->cases, [](const Case& value) { return value.status != 0; });
 }
@@ -80,24 +88,37 @@ bool finds_mutants(const std::vector<Printed>& all, std::size_t of_each_shape,
   std::map<cuda::Schedule::Shape, std::vector<const Printed*>> by_shape;
   for (const Printed& printed : all) by_shape[printed.schedule.shape].push_back(&printed);
   std::map<std::string, Count> counts;
+  std::vector<Changed> waiting;
+  const auto run_waiting = [&] {
+    std::vector<Printed> batch;
+    for (Changed& one : waiting)
+      batch.push_back({std::move(one.mutant.text), one.of->schedule, one.of->cases});
+    const std::vector<bool> found = run_batch(batch, shim, compiler, path).has_failed;
+    for (std::size_t i = 0; i < waiting.size(); ++i) {
+      const auto& [mutant, printed] = waiting[i];
+      Count& count = counts[mutant.mistake];
+      ++count.made;
+      if (found[i]) {
+        ++count.found;
+        continue;
+      }
+      const std::string file = fmt::format("{}{}.cu", path, printed - all.data());
+      std::ofstream(file) << printed->text;
+      fmt::print("not found: {} at {}:{}, {}, sizes {}\n", mutant.mistake, file, mutant.line,
+                 to_string(printed->schedule), fmt::join(printed->cases.front().sizes, " "));
+    }
+    waiting.clear();
+  };
   for (const auto& [shape, list] : by_shape) {
     for (const Printed* const printed : chosen_of(list, of_each_shape)) {
       for (Mutant& mutant : mutants_of(printed->text)) {
         if (mutant.mistake == another_report && !reports(printed)) continue;
-        const Printed changed = {std::move(mutant.text), printed->schedule, printed->cases};
-        Count& count = counts[mutant.mistake];
-        ++count.made;
-        if (!run_batch({changed}, shim, compiler, path).failures.empty()) {
-          ++count.found;
-          continue;
-        }
-        const std::string file = fmt::format("{}{}.cu", path, printed - all.data());
-        std::ofstream(file) << printed->text;
-        fmt::print("not found: {} at {}:{}, {}, sizes {}\n", mutant.mistake, file, mutant.line,
-                   to_string(printed->schedule), fmt::join(printed->cases.front().sizes, " "));
+        waiting.push_back({std::move(mutant), printed});
+        if (waiting.size() == mutants_in_batch) run_waiting();
       }
     }
   }
+  if (!waiting.empty()) run_waiting();
   bool finds = !counts.empty();
   for (const auto& [mistake, count] : counts) {
     fmt::print("{}: {} of {} found\n", mistake, count.found, count.made);

@@ -67,7 +67,7 @@ Object object_of(const Module& module) {
   file << "}\n";
   file.close();
   const std::string command =
-      NITINOL_HOST_COMPILER " -o " + own + ".so " + own + ".cpp >" + own + ".log 2>&1";
+      NITINOL_COMPILER_OF_ONE " -o " + own + ".so " + own + ".cpp >" + own + ".log 2>&1";
   if (std::system(command.c_str()) != 0) {
     std::fprintf(stderr, "fake driver: %s.cpp does not compile, see %s.log\n", own.c_str(),
                  own.c_str());
