@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
+#include <string_view>
 
 namespace nitinol::bench {
 
@@ -86,13 +87,46 @@ double seconds_of(const std::function<void()>& pass) {
   return now() - start;
 }
 
+void print_row(const Options& options, const char* kind, double seconds, double first,
+               const std::string& notes) {
+  const Row row{.workload = fmt::format("W6.{}{}{}", options.cold,
+                                        options.store.empty() ? "" : ".disk", kind),
+                .mode = "compiled",
+                .threads = options.threads.front(),
+                .median_s = seconds,
+                .min_s = seconds,
+                .repeats = 1,
+                .first_call_s = first,
+                .notes = notes};
+  fmt::print("{}\n", to_json(row).dump());
+}
+
+/// What a wrong call takes until its message is there, which names the line of the call.
+void print_error_rows(const Options& options) {
+  const auto seconds = [] {
+    return seconds_of([] {
+      try {
+        (void)(full({3}, 1) + full({4}, 1));
+      } catch (const Error& error) {
+        if (std::string_view(error.what()).find("cold.cpp") == std::string_view::npos)
+          throw std::runtime_error(fmt::format("no line of the call: {}", error.what()));
+      }
+    });
+  };
+  (void)seconds_of([] { (void)full({3}, 1); });
+  const double first = seconds();
+  print_row(options, ".first", first, first, "the first Error of a process, with its message");
+  print_row(options, ".again", seconds(), first, "the second");
+}
+
 }  // namespace
 
 std::vector<std::string> cold_functions() {
-  return {"W1a", "W1b", "W1c", "W1d", "W3.chain10", "mlp", "W7.shapes", "chain10000"};
+  return {"W1a", "W1b", "W1c", "W1d", "W3.chain10", "mlp", "W7.shapes", "chain10000", "error"};
 }
 
 void print_cold_rows(const Options& options) {
+  if (options.cold == "error") return print_error_rows(options);
   const Subject subject = subject_named(options.cold);
   const double first = seconds_of(subject.pass);
   double ready = first;
@@ -111,16 +145,7 @@ void print_cold_rows(const Options& options) {
   warm.reserve(15);
   for (int i = 0; i < 15; ++i) warm.push_back(seconds_of(subject.pass));
   const auto print = [&](const char* kind, double seconds, const std::string& notes) {
-    const Row row{.workload = fmt::format("W6.{}{}{}", options.cold,
-                                          options.store.empty() ? "" : ".disk", kind),
-                  .mode = "compiled",
-                  .threads = options.threads.front(),
-                  .median_s = seconds,
-                  .min_s = seconds,
-                  .repeats = 1,
-                  .first_call_s = first,
-                  .notes = notes};
-    fmt::print("{}\n", to_json(row).dump());
+    print_row(options, kind, seconds, first, notes);
   };
   if (!options.store.empty()) {
     print(".ready", ready,
