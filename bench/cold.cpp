@@ -9,6 +9,7 @@
 #include "bench/timer.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <functional>

@@ -4,6 +4,7 @@
 #include "nitinol.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <fstream>

@@ -1,5 +1,7 @@
 #include "bench/row.h"
 
+#include <nlohmann/json.hpp>
+
 namespace nitinol::bench {
 
 namespace {

@@ -1,7 +1,7 @@
 // Row: one figure of the benchmark, and its JSON.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include <cstdint>
 #include <optional>

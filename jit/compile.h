@@ -22,14 +22,97 @@ namespace nitinol {
 
 namespace jit {
 
+/// The arguments of a call, where they lie, and its result: what depends on their types alone, so
+/// that functions of the same types have it in common: compile(f) takes a compiler a third of the
+/// time.
+template <class Result, class... P>
+class TypedCaller final : public Caller {
+ public:
+  /// Calls `function` and keeps what it returns.
+  using Run = void (*)(void* function, std::optional<Result>& result, P&&... arguments);
+  TypedCaller(void* function, Run caller, std::remove_reference_t<P>&... arguments)
+      : function_(function), run_(caller), arguments_(arguments...) {}
+
+  std::optional<Result> result;
+
+  void run() override {
+    std::apply([&](auto&... a) { run_(function_, result, static_cast<P&&>(a)...); }, arguments_);
+  }
+  void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
+    StandInPlacer placer{tensors.data(), scalars.data()};
+    std::apply(
+        [&](auto&... argument) {
+          // Braces fix the order of evaluation: stand-ins are taken from left to right.
+          std::tuple<decltype(with_stand_ins(argument, placer))...> given{
+              with_stand_ins(argument, placer)...};
+          std::apply([&](auto&... a) { run_(function_, result, static_cast<P&&>(a)...); }, given);
+        },
+        arguments_);
+  }
+  void result_leaves(Leaves& leaves) override {
+    LeafCollector collector{leaves};
+    visit_leaves(std::as_const(*result), collector);
+  }
+  void change_result(FunctionRef<void(Tensor&)> change) override {
+    TensorChanger changer{change};
+    visit_leaves(*result, changer);
+  }
+  std::vector<Word> describe_arguments(std::span<const std::string> names) override {
+    Describer describer;
+    std::size_t position = 0;
+    const auto describe = [&](const auto& argument) {
+      describer.begin_argument(position, position < names.size() ? names[position] : "");
+      visit_leaves(argument, describer);
+      ++position;
+    };
+    std::apply([&](const auto&... argument) { (describe(argument), ...); }, arguments_);
+    return describer.take();
+  }
+  std::shared_ptr<const void> result_form() override {
+    auto form = std::make_shared<Result>(*result);
+    // What is undefined stays so; the others are replaced by one that holds nothing.
+    const Tensor any = make_tensor({}, {}, 0, {});
+    TensorChanger forget{[&any](Tensor& tensor) { tensor = any; }};
+    visit_leaves(*form, forget);
+    return form;
+  }
+  void restore(const void* form, std::span<Tensor> tensors) override {
+    if constexpr (std::same_as<Result, Tensor>) {
+      result.emplace(tensors.empty() ? Tensor() : std::move(tensors[0]));
+    } else {
+      result.emplace(*static_cast<const Result*>(form));
+      Tensor* next = tensors.data();
+      TensorChanger place{[&next](Tensor& tensor) { tensor = std::move(*next++); }};
+      visit_leaves(*result, place);
+    }
+  }
+
+ private:
+  void* const function_;
+  const Run run_;
+  std::tuple<std::remove_reference_t<P>&...> arguments_;
+};
+
+/// A function of any type, for one kind of pointer.
+class HeldFunction {
+ public:
+  virtual ~HeldFunction() = default;
+};
+template <class F>
+class Held final : public HeldFunction {
+ public:
+  explicit Held(F f) : function(std::move(f)) {}
+  F function;
+};
+
 /// What Compiled<F> is but for arguments in braces.
 template <class F>
 class CompiledCall {
  public:
   CompiledCall(F function, CompileOptions options)
-      : function_(std::make_shared<F>(std::move(function))),
+      : held_(static_cast<HeldFunction*>(new Held<F>(std::move(function)))),
         compiled_(std::make_shared<CompiledFunction>(std::move(options), Parameters<F>::is_const)) {
-    check_callable("compile", *function_);
+    check_callable("compile", typed());
   }
 
   /// Calls the function: recorded, by a Plan, or eagerly; explain() tells. Throws what the function
@@ -73,7 +156,8 @@ class CompiledCall {
                   "mutable reference cannot be compiled: the caller's value would change behind "
                   "the trace. Take a const reference and return the new value, or hold it in a "
                   "Variable.");
-    if constexpr (sizeof...(A) < sizeof...(P) && std::is_invocable_v<F&, A...>) {
+    if constexpr (std::conjunction_v<std::bool_constant<(sizeof...(A) < sizeof...(P))>,
+                                     std::is_invocable<F&, A...>>) {
       return with_defaults(mode, types, std::index_sequence_for<A...>(),
                            std::forward<A>(arguments)...);
     } else {
@@ -96,7 +180,7 @@ class CompiledCall {
     using Returned = std::invoke_result_t<F&, P...>;
     using Result =
         std::conditional_t<std::is_void_v<Returned>, std::monostate, std::decay_t<Returned>>;
-    TypedCaller<Result, P...> caller(*function_, arguments...);
+    TypedCaller<Result, P...> caller(&typed(), run<Result, P...>, arguments...);
     if (is_watched()) {
       compiled_->call_inlined(caller);
     } else {
@@ -111,81 +195,19 @@ class CompiledCall {
   // NOLINTEND(modernize-use-nodiscard)
 
   template <class Result, class... P>
-  class TypedCaller final : public Caller {
-   public:
-    explicit TypedCaller(F& function, std::remove_reference_t<P>&... arguments)
-        : function_(function), arguments_(arguments...) {}
+  static void run(void* function, std::optional<Result>& result, P&&... arguments) {
+    F& f = *static_cast<F*>(function);
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, P...>>) {
+      f(static_cast<P&&>(arguments)...);
+      result.emplace();
+    } else {
+      result.emplace(f(static_cast<P&&>(arguments)...));
+    }
+  }
 
-    std::optional<Result> result;
+  [[nodiscard]] F& typed() const { return static_cast<Held<F>&>(*held_).function; }
 
-    void run() override {
-      std::apply([&](auto&... argument) { keep(static_cast<P&&>(argument)...); }, arguments_);
-    }
-    void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
-      StandInPlacer placer{tensors.data(), scalars.data()};
-      std::apply(
-          [&](auto&... argument) {
-            // Braces fix the order of evaluation: stand-ins are taken from left to right.
-            std::tuple<decltype(with_stand_ins(argument, placer))...> given{
-                with_stand_ins(argument, placer)...};
-            std::apply([&](auto&... a) { keep(static_cast<P&&>(a)...); }, given);
-          },
-          arguments_);
-    }
-    void result_leaves(Leaves& leaves) override {
-      LeafCollector collector{leaves};
-      visit_leaves(std::as_const(*result), collector);
-    }
-    void change_result(FunctionRef<void(Tensor&)> change) override {
-      TensorChanger changer{change};
-      visit_leaves(*result, changer);
-    }
-    std::vector<Word> describe_arguments(std::span<const std::string> names) override {
-      Describer describer;
-      std::size_t position = 0;
-      const auto describe = [&](const auto& argument) {
-        describer.begin_argument(position, position < names.size() ? names[position] : "");
-        visit_leaves(argument, describer);
-        ++position;
-      };
-      std::apply([&](const auto&... argument) { (describe(argument), ...); }, arguments_);
-      return describer.take();
-    }
-    std::shared_ptr<const void> result_form() override {
-      auto form = std::make_shared<Result>(*result);
-      // What is undefined stays so; the others are replaced by one that holds nothing.
-      const Tensor any = make_tensor({}, {}, 0, {});
-      TensorChanger forget{[&any](Tensor& tensor) { tensor = any; }};
-      visit_leaves(*form, forget);
-      return form;
-    }
-    void restore(const void* form, std::span<Tensor> tensors) override {
-      if constexpr (std::same_as<Result, Tensor>) {
-        result.emplace(tensors.empty() ? Tensor() : std::move(tensors[0]));
-      } else {
-        result.emplace(*static_cast<const Result*>(form));
-        Tensor* next = tensors.data();
-        TensorChanger place{[&next](Tensor& tensor) { tensor = std::move(*next++); }};
-        visit_leaves(*result, place);
-      }
-    }
-
-   private:
-    template <class... A>
-    void keep(A&&... arguments) {
-      if constexpr (std::is_void_v<std::invoke_result_t<F&, A...>>) {
-        function_(std::forward<A>(arguments)...);
-        result.emplace();
-      } else {
-        result.emplace(function_(std::forward<A>(arguments)...));
-      }
-    }
-
-    F& function_;
-    std::tuple<std::remove_reference_t<P>&...> arguments_;
-  };
-
-  std::shared_ptr<F> function_;
+  std::shared_ptr<HeldFunction> held_;
   std::shared_ptr<CompiledFunction> compiled_;
 };
 
