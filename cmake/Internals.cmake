@@ -19,7 +19,9 @@ if(BUILD_SHARED_LIBS)
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
   get_target_property(parts nitinol LINK_LIBRARIES)
   target_link_libraries(nitinol_internals PRIVATE ${parts} PUBLIC fmt::fmt Boost::headers)
-  target_link_options(nitinol_internals PRIVATE LINKER:--wrap=dl_iterate_phdr)  # as nitinol is
+  if(NITINOL_HAS_BACKTRACE)  # as nitinol is linked
+    target_link_options(nitinol_internals PRIVATE LINKER:--wrap=dl_iterate_phdr)
+  endif()
   target_include_directories(nitinol_internals INTERFACE "${PROJECT_SOURCE_DIR}" "${root_view}")
   target_compile_definitions(nitinol_internals INTERFACE
     "$<TARGET_PROPERTY:nitinol,INTERFACE_COMPILE_DEFINITIONS>")

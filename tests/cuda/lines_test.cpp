@@ -61,6 +61,11 @@ TEST_CASE("lines of all lengths are sorted on a GPU as on the host", "[cuda]") {
         check_both_ways([&](const Tensor& t) { return argsort(t, -1, order); }, x);
       }
     }
+    if (dtype == i64 || dtype == f32) {  // of many tiles, whose counts are added up in several steps
+      const Tensor many = values_of(dtype, {200'000});
+      check([](const Tensor& t) { return sort(t); }, many);
+      check([](const Tensor& t) { return argsort(t, 0, SortOrder::descending); }, many);
+    }
     // As many as a tile, and one more, of lines that are long enough to choose from.
     const Tensor longest = values_of(dtype, {33000});
     for (const int64_t count : {2048, 2049, 4096, 4097})
@@ -165,8 +170,8 @@ TEST_CASE("popular places and integers get the host's sums on a GPU", "[cuda]") 
   const Tensor mixed = take(sorted, arange(count, i64, Device{}) * 7919 % count, 0);
   for (const DType dtype : {u8, i16, i32, u32, i64, u64, bf16, f32, f64}) {
     for (const int64_t columns : {0, 1, 2, 3, 33}) {
-      // A column is a column of every dtype: many of them for sums in order and for those in any.
-      if (columns == 33 && dtype != f32 && dtype != i16) continue;
+      // Many columns for sums in order and in any, of elements of each size.
+      if (columns == 33 && dtype != f32 && dtype != i16 && dtype != i64) continue;
       INFO(name_of(dtype) << " of " << columns << " columns");
       const Shape shape = columns == 0 ? Shape{count} : Shape{count, columns};
       const Tensor values = values_of(dtype, shape);
