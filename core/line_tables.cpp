@@ -14,9 +14,9 @@
 namespace nitinol {
 namespace {
 
-/// Of the objects in memory, the one that libbacktrace is to read; null: all, as it does on its own.
-/// That takes a small program 140 ms: this library's tables are read, and libc's where a debugger has
-/// had them installed; the program's own are there in one.
+/// Of the objects in memory, the one that libbacktrace is to read; null: all, as it does on its
+/// own. That takes a small program 140 ms: this library's tables are read, and libc's where a
+/// debugger has had them installed; the program's own are there in one.
 const link_map* wanted = nullptr;
 
 void ignore(void* /*data*/, const char* /*message*/, int /*number*/) {}

@@ -7,6 +7,7 @@
 #include "jit/explain.h"
 #include "jit/parameters.h"
 #include "jit/stance.h"
+#include "jit/typed_caller.h"
 #include "tracer/recorder.h"
 
 #include <memory>
@@ -21,77 +22,6 @@
 namespace nitinol {
 
 namespace jit {
-
-/// The arguments of a call, where they lie, and its result: what depends on their types alone, so
-/// that functions of the same types have it in common: compile(f) takes a compiler a third of the
-/// time.
-template <class Result, class... P>
-class TypedCaller final : public Caller {
- public:
-  /// Calls `function` and keeps what it returns.
-  using Run = void (*)(void* function, std::optional<Result>& result, P&&... arguments);
-  TypedCaller(void* function, Run caller, std::remove_reference_t<P>&... arguments)
-      : function_(function), run_(caller), arguments_(arguments...) {}
-
-  std::optional<Result> result;
-
-  void run() override {
-    std::apply([&](auto&... a) { run_(function_, result, static_cast<P&&>(a)...); }, arguments_);
-  }
-  void run_on(std::span<const Tensor> tensors, std::span<const Tensor> scalars) override {
-    StandInPlacer placer{tensors.data(), scalars.data()};
-    std::apply(
-        [&](auto&... argument) {
-          // Braces fix the order of evaluation: stand-ins are taken from left to right.
-          std::tuple<decltype(with_stand_ins(argument, placer))...> given{
-              with_stand_ins(argument, placer)...};
-          std::apply([&](auto&... a) { run_(function_, result, static_cast<P&&>(a)...); }, given);
-        },
-        arguments_);
-  }
-  void result_leaves(Leaves& leaves) override {
-    LeafCollector collector{leaves};
-    visit_leaves(std::as_const(*result), collector);
-  }
-  void change_result(FunctionRef<void(Tensor&)> change) override {
-    TensorChanger changer{change};
-    visit_leaves(*result, changer);
-  }
-  std::vector<Word> describe_arguments(std::span<const std::string> names) override {
-    Describer describer;
-    std::size_t position = 0;
-    const auto describe = [&](const auto& argument) {
-      describer.begin_argument(position, position < names.size() ? names[position] : "");
-      visit_leaves(argument, describer);
-      ++position;
-    };
-    std::apply([&](const auto&... argument) { (describe(argument), ...); }, arguments_);
-    return describer.take();
-  }
-  std::shared_ptr<const void> result_form() override {
-    auto form = std::make_shared<Result>(*result);
-    // What is undefined stays so; the others are replaced by one that holds nothing.
-    const Tensor any = make_tensor({}, {}, 0, {});
-    TensorChanger forget{[&any](Tensor& tensor) { tensor = any; }};
-    visit_leaves(*form, forget);
-    return form;
-  }
-  void restore(const void* form, std::span<Tensor> tensors) override {
-    if constexpr (std::same_as<Result, Tensor>) {
-      result.emplace(tensors.empty() ? Tensor() : std::move(tensors[0]));
-    } else {
-      result.emplace(*static_cast<const Result*>(form));
-      Tensor* next = tensors.data();
-      TensorChanger place{[&next](Tensor& tensor) { tensor = std::move(*next++); }};
-      visit_leaves(*result, place);
-    }
-  }
-
- private:
-  void* const function_;
-  const Run run_;
-  std::tuple<std::remove_reference_t<P>&...> arguments_;
-};
 
 /// A function of any type, for one kind of pointer.
 class HeldFunction {
@@ -180,7 +110,7 @@ class CompiledCall {
     using Returned = std::invoke_result_t<F&, P...>;
     using Result =
         std::conditional_t<std::is_void_v<Returned>, std::monostate, std::decay_t<Returned>>;
-    TypedCaller<Result, P...> caller(&typed(), run<Result, P...>, arguments...);
+    OwnCaller<Result, P...> caller(typed(), arguments...);
     if (is_watched()) {
       compiled_->call_inlined(caller);
     } else {
@@ -195,15 +125,23 @@ class CompiledCall {
   // NOLINTEND(modernize-use-nodiscard)
 
   template <class Result, class... P>
-  static void run(void* function, std::optional<Result>& result, P&&... arguments) {
-    F& f = *static_cast<F*>(function);
-    if constexpr (std::is_void_v<std::invoke_result_t<F&, P...>>) {
-      f(static_cast<P&&>(arguments)...);
-      result.emplace();
-    } else {
-      result.emplace(f(static_cast<P&&>(arguments)...));
+  class OwnCaller final : public TypedCaller<Result, P...> {
+   public:
+    explicit OwnCaller(F& function, std::remove_reference_t<P>&... arguments)
+        : TypedCaller<Result, P...>(arguments...), function_(function) {}
+
+   private:
+    void call(P&&... arguments) override {
+      if constexpr (std::is_void_v<std::invoke_result_t<F&, P...>>) {
+        function_(static_cast<P&&>(arguments)...);
+        this->result.emplace();
+      } else {
+        this->result.emplace(function_(static_cast<P&&>(arguments)...));
+      }
     }
-  }
+
+    F& function_;
+  };
 
   [[nodiscard]] F& typed() const { return static_cast<Held<F>&>(*held_).function; }
 

@@ -61,7 +61,8 @@ TEST_CASE("lines of all lengths are sorted on a GPU as on the host", "[cuda]") {
         check_both_ways([&](const Tensor& t) { return argsort(t, -1, order); }, x);
       }
     }
-    if (dtype == i64 || dtype == f32) {  // of many tiles, whose counts are added up in several steps
+    if (dtype == i64 ||
+        dtype == f32) {  // of many tiles, whose counts are added up in several steps
       const Tensor many = values_of(dtype, {200'000});
       check([](const Tensor& t) { return sort(t); }, many);
       check([](const Tensor& t) { return argsort(t, 0, SortOrder::descending); }, many);
