@@ -42,7 +42,7 @@ class CompiledCall {
   CompiledCall(F function, CompileOptions options)
       : held_(static_cast<HeldFunction*>(new Held<F>(std::move(function)))),
         compiled_(std::make_shared<CompiledFunction>(std::move(options), Parameters<F>::is_const)) {
-    check_callable("compile", typed());
+    check_callable("compile", held().function);
   }
 
   /// Calls the function: recorded, by a Plan, or eagerly; explain() tells. Throws what the function
@@ -110,7 +110,7 @@ class CompiledCall {
     using Returned = std::invoke_result_t<F&, P...>;
     using Result =
         std::conditional_t<std::is_void_v<Returned>, std::monostate, std::decay_t<Returned>>;
-    OwnCaller<Result, P...> caller(typed(), arguments...);
+    OwnCaller<Result, P...> caller(held(), arguments...);
     if (is_watched()) {
       compiled_->call_inlined(caller);
     } else {
@@ -127,23 +127,23 @@ class CompiledCall {
   template <class Result, class... P>
   class OwnCaller final : public TypedCaller<Result, P...> {
    public:
-    explicit OwnCaller(F& function, std::remove_reference_t<P>&... arguments)
-        : TypedCaller<Result, P...>(arguments...), function_(function) {}
+    explicit OwnCaller(Held<F>& held, std::remove_reference_t<P>&... arguments)
+        : TypedCaller<Result, P...>(arguments...), held_(held) {}
 
    private:
     void call(P&&... arguments) override {
       if constexpr (std::is_void_v<std::invoke_result_t<F&, P...>>) {
-        function_(static_cast<P&&>(arguments)...);
+        held_.function(static_cast<P&&>(arguments)...);
         this->result.emplace();
       } else {
-        this->result.emplace(function_(static_cast<P&&>(arguments)...));
+        this->result.emplace(held_.function(static_cast<P&&>(arguments)...));
       }
     }
 
-    F& function_;
+    Held<F>& held_;
   };
 
-  [[nodiscard]] F& typed() const { return static_cast<Held<F>&>(*held_).function; }
+  [[nodiscard]] Held<F>& held() const { return static_cast<Held<F>&>(*held_); }
 
   std::shared_ptr<HeldFunction> held_;
   std::shared_ptr<CompiledFunction> compiled_;
