@@ -11,7 +11,6 @@
 #include "tracer/recorder.h"
 
 #include <memory>
-#include <optional>
 #include <tuple>
 #include <type_traits>
 #include <utility>

@@ -61,8 +61,8 @@ TEST_CASE("lines of all lengths are sorted on a GPU as on the host", "[cuda]") {
         check_both_ways([&](const Tensor& t) { return argsort(t, -1, order); }, x);
       }
     }
-    if (dtype == i64 ||
-        dtype == f32) {  // of many tiles, whose counts are added up in several steps
+    // Of many tiles, whose counts are added up in several steps.
+    if (dtype == i64 || dtype == f32) {
       const Tensor many = values_of(dtype, {200'000});
       check([](const Tensor& t) { return sort(t); }, many);
       check([](const Tensor& t) { return argsort(t, 0, SortOrder::descending); }, many);
@@ -171,13 +171,15 @@ TEST_CASE("popular places and integers get the host's sums on a GPU", "[cuda]") 
   const Tensor mixed = take(sorted, arange(count, i64, Device{}) * 7919 % count, 0);
   for (const DType dtype : {u8, i16, i32, u32, i64, u64, bf16, f32, f64}) {
     for (const int64_t columns : {0, 1, 2, 3, 33}) {
-      // Many columns for sums in order and in any, of elements of each size.
-      if (columns == 33 && dtype != f32 && dtype != i16 && dtype != i64) continue;
+      // Many columns are slow: for three dtypes in each way, for the others in the first.
+      const bool is_short = columns == 33 && dtype != f32 && dtype != i16 && dtype != i64;
       INFO(name_of(dtype) << " of " << columns << " columns");
       const Shape shape = columns == 0 ? Shape{count} : Shape{count, columns};
       const Tensor values = values_of(dtype, shape);
       for (const int64_t places : {256, 257}) {
-        for (const Tensor& at : {sorted, mixed, Tensor(mixed - places)}) {
+        const std::vector<Tensor> ways = {mixed, sorted, Tensor(mixed - places)};
+        for (const Tensor& at : ways) {
+          if (is_short && (places == 256 || &at != &ways.front())) continue;
           check([&](const Tensor& i, const Tensor& v) { return scatter_add(v, i, places); }, at,
                 values);
         }

@@ -3,6 +3,7 @@
 #include "eager/ops/ops.h"
 #include "io/csv.h"
 #include "io/idx.h"
+#include "tests/message_of.h"
 #include "tests/same_bits.h"
 #include "tests/temporary_folder.h"
 
@@ -16,16 +17,8 @@
 namespace nitinol::tables_test {
 namespace {
 
+using test::message_of;
 using test::TemporaryFolder;
-
-std::string message_of(const auto& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 class Files {
  public:

@@ -2,13 +2,13 @@
 #include "core/error.h"
 #include "core/variable.h"
 #include "tests/jit/segments.h"
+#include "tests/message_of.h"
 
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,15 +45,6 @@ void check_all(const F& f, const std::vector<A>&... arguments) {
     for (std::size_t i = 0; i < std::min({arguments.size()...}); ++i)
       REQUIRE(same_bits(compiled(arguments[i]...), f(arguments[i]...)));
   }
-}
-
-std::string message_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
 }
 
 }  // namespace

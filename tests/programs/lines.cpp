@@ -3,6 +3,7 @@
 // tenth of a second in every program's first Error. One that is opened later has lines, too.
 
 #include "nitinol.h"
+#include "tests/message_of.h"
 
 #include <cstdio>
 #include <dlfcn.h>
@@ -10,18 +11,9 @@
 #include <string>
 
 using namespace nitinol;
+using test::message_of;
 
 namespace {
-
-template <class F>
-std::string message_of(const F& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no Error";
-}
 
 /// How many parts of files of this name are in memory.
 int parts_in_memory(const std::string& name) {

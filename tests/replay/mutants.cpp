@@ -94,8 +94,8 @@ bool finds_mutants(const std::vector<Printed>& all, std::size_t of_each_shape,
     for (Changed& one : waiting)
       batch.push_back({std::move(one.mutant.text), one.of->schedule, one.of->cases});
     std::vector<bool> found = run_batch(batch, shim, compiler, path).has_failed;
-    if (std::ranges::count(found, false) ==
-        0) {  // one that does not compile would be found for all
+    // One that does not compile is found for all.
+    if (std::ranges::count(found, false) == 0) {
       for (std::size_t i = 0; i < batch.size(); ++i)
         found[i] = run_batch({batch[i]}, shim, compiler, path).has_failed.front();
     }
