@@ -214,25 +214,50 @@ void materialise_what_steps_read(Grouping& grouping) {
 
 // ---- groups that need more operands than a kernel has
 
-/// Elementwise groups become parts in the order of the program, others what each member is alone.
-void cut(Grouping& grouping, int number) {
-  const Group whole = std::exchange(grouping.group(number), {});
-  const bool has_maps =
-      std::ranges::any_of(whole.members, [](const Member& m) { return !m.maps.empty(); });
-  if (whole.order == Order::none && !has_maps) {
-    for (std::size_t i = 0; i < whole.members.size(); i += members_of_part) {
-      Group part = {.order = Order::none, .domain = whole.domain, .reduced = {}, .members = {}};
-      const std::size_t end = std::min(i + members_of_part, whole.members.size());
-      part.members.assign(whole.members.begin() + static_cast<std::ptrdiff_t>(i),
-                          whole.members.begin() + static_cast<std::ptrdiff_t>(end));
-      add_group(grouping, std::move(part), {});
-    }
-    return;
+/// True if no member needs the whole of a row, and each is computed at the points of the domain:
+/// what lies between any two can be left in memory.
+bool is_cut_anywhere(const Group& group) {
+  return std::ranges::all_of(group.members,
+                             [](const Member& m) { return m.stage == 0 && m.maps.empty(); });
+}
+
+/// Members [begin, end) of a group that is cut anywhere.
+Group part_of(const Grouping& grouping, const Group& whole, std::size_t begin, std::size_t end) {
+  const auto at = [&](std::size_t i) {
+    return whole.members.begin() + static_cast<std::ptrdiff_t>(i);
+  };
+  Group part = {.order = Order::none, .domain = whole.domain, .reduced = {}, .members = {}};
+  part.members.assign(at(begin), at(end));
+  const bool has_reduction = std::ranges::any_of(
+      part.members, [&](const Member& m) { return reduces(grouping.graph[m.value]); });
+  if (has_reduction) {
+    part.order = whole.order;
+    part.reduced = whole.reduced;
   }
-  for (const Member& member : whole.members) {
+  return part;
+}
+
+/// Makes a group of each of these members.
+void separate(Grouping& grouping, const std::vector<Member>& members) {
+  for (const Member& member : members) {
     grouping.fusion.group_of[member.value] = -1;
     Group group = alone(grouping.graph, member.value);
     if (grouping.rules.check(group)) add_group(grouping, std::move(group), {});
+  }
+}
+
+/// Makes parts, in the order of the program, of a group that can be cut anywhere, and of others
+/// what each member is alone.
+void cut(Grouping& grouping, int number) {
+  const Group whole = std::exchange(grouping.group(number), {});
+  if (!is_cut_anywhere(whole)) return separate(grouping, whole.members);
+  for (std::size_t i = 0; i < whole.members.size(); i += members_of_part) {
+    const std::size_t end = std::min(i + members_of_part, whole.members.size());
+    Group part = part_of(grouping, whole, i, end);
+    if (part.order != Order::none && !grouping.rules.check(part))
+      separate(grouping, part.members);
+    else
+      add_group(grouping, std::move(part), {});
   }
 }
 

@@ -16,6 +16,8 @@ namespace nitinol::fusion {
 namespace {
 
 constexpr std::size_t most_streams = 24;
+/// Views of a stream cost a register that is soon free again; a kernel has 128 operands.
+constexpr std::size_t most_reads = 64;
 constexpr std::size_t most_numbers = 40;
 constexpr std::size_t most_instructions = 1024;
 constexpr std::size_t instructions_of_lookup = 12;
@@ -30,8 +32,8 @@ void add_once(std::vector<Value>& list, Value value) {
 }  // namespace
 
 bool Contents::is_small_enough() const {
-  return streams.size() <= most_streams && numbers.size() + positions <= most_numbers &&
-         instructions <= most_instructions;
+  return streams.size() <= most_streams && reads.size() <= most_reads &&
+         numbers.size() + positions <= most_numbers && instructions <= most_instructions;
 }
 
 std::optional<Contents> NestRules::check(const Group& group) const {
@@ -60,7 +62,8 @@ bool NestRules::add(const Group& group, const Member& member, Contents& contents
   std::size_t first = 0;
   if (node.op->lookup != nullptr) {
     if (!can_look_up(group, member)) return false;
-    add_once(contents.streams, fusion_.bases[node.inputs[first++]]);
+    add_once(contents.streams, fusion_.bases[node.inputs[0]]);
+    add_once(contents.reads, node.inputs[first++]);
     contents.positions += numbers_of_lookup;
   }
   for (std::size_t k = first; k < node.inputs.size(); ++k) {
@@ -81,7 +84,9 @@ bool NestRules::can_look_up(const Group& group, const Member& member) const {
 void NestRules::add_operand(const Group& group, Value input, Contents& contents) const {
   if (needs_no_memory(graph_, fusion_, input)) return add_numbers(input, contents);
   const Value base = fusion_.bases[input];
-  if (group.find(base) == nullptr) add_once(contents.streams, base);
+  if (group.find(base) != nullptr) return;
+  add_once(contents.streams, base);
+  add_once(contents.reads, input);
 }
 
 /// What `number` is made of.
@@ -118,19 +123,33 @@ std::size_t NestRules::count_instructions(const Node& node) const {
 
 std::size_t NestRules::operands_of(const Group& group) const {
   Contents contents;
-  std::size_t stored = 0;
+  std::vector<Load> loads;
+  std::size_t others = 0;
   int passes = 0;
   for (const Member& member : group.members) {
     const Node& node = graph_[member.value];
-    for (const Value input : node.inputs) add_operand(group, input, contents);
-    if (node.op->lookup != nullptr) contents.positions += numbers_of_lookup;
-    if (fusion_.is_materialised[member.value]) ++stored;
-    if (graph_[member.value].op->kind == OpKind::create) ++contents.positions;
+    const bool looks_up = node.op->lookup != nullptr;
+    if (looks_up) others += numbers_of_lookup + 1;
+    for (std::size_t k = looks_up ? 1 : 0; k < node.inputs.size(); ++k) {
+      add_operand(group, node.inputs[k], contents);
+      add_load(group, member, node.inputs[k], loads);
+    }
+    if (fusion_.is_materialised[member.value]) ++others;
+    if (node.op->kind == OpKind::create) ++others;
     passes = std::max(passes, member.stage);
   }
   // What a later pass reads again may be kept in scratch.
   const std::size_t kept = passes > 0 ? group.members.size() : 0;
-  return contents.streams.size() + contents.numbers.size() + contents.positions + stored + kept;
+  return loads.size() + contents.numbers.size() + others + kept;
+}
+
+void NestRules::add_load(const Group& group, const Member& member, Value input,
+                         std::vector<Load>& loads) const {
+  const Value base = fusion_.bases[input];
+  if (needs_no_memory(graph_, fusion_, input) || group.find(base) != nullptr) return;
+  const Access access = leaf_access(graph_, member, input).value_or(Access{});
+  const Load load = {base, access.offset, squeezed(access), member.level};
+  if (std::ranges::find(loads, load) == loads.end()) loads.push_back(load);
 }
 
 /// True if what the member reads of another member is the value at the very point, or of the very

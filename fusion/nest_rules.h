@@ -16,7 +16,8 @@ namespace nitinol::fusion {
 
 /// What a kernel of a group would hold.
 struct Contents {
-  std::vector<Value> streams;    ///< read from memory
+  std::vector<Value> streams;    ///< whose memory is read
+  std::vector<Value> reads;      ///< these, or views of them: an operand for each
   std::vector<Value> numbers;    ///< that come with each launch
   std::size_t positions = 0;     ///< created tensors
   std::size_t instructions = 0;  ///< of the members' formulas
@@ -47,6 +48,15 @@ class NestRules {
  private:
   static constexpr std::size_t unknown = SIZE_MAX;
 
+  /// What is read from memory, and how it lies there: an operand.
+  struct Load {
+    Value base = 0;
+    int64_t offset = 0;
+    Strides strides;
+    Stage::Level level = Stage::Level::element;
+    bool operator==(const Load&) const = default;
+  };
+
   [[nodiscard]] bool reads_present_point(const Group& group, const Member& member,
                                          Value input) const;
   [[nodiscard]] bool is_readable(const Group& group, const Member& member, Value input) const;
@@ -55,6 +65,8 @@ class NestRules {
   [[nodiscard]] bool is_copyable(const Group& group, const std::optional<Access>& access) const;
   [[nodiscard]] bool can_look_up(const Group& group, const Member& member) const;
   void add_operand(const Group& group, Value input, Contents& contents) const;
+  void add_load(const Group& group, const Member& member, Value input,
+                std::vector<Load>& loads) const;
   void add_numbers(Value number, Contents& contents) const;
   [[nodiscard]] std::size_t count_instructions(const Node& node) const;
 

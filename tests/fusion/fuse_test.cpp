@@ -342,6 +342,24 @@ TEST_CASE("a kernel has no more operands than launches take", "[jit][fusion]") {
     REQUIRE(g.explain().plan_calls > 0);
     for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
   }
+  SECTION("views of one tensor, and sums of what is made of them") {
+    const auto f = [](const Tensor& x) {
+      std::vector<Tensor> results = {x[0]};
+      for (int i = 1; i < 160; ++i) {
+        results.push_back(results.back() * x[i]);
+        results[results.size() - 2] = sum(results[results.size() - 2], {1});
+      }
+      return results;
+    };
+    const auto g = compile(f);
+    const std::vector<Tensor> expected = f(tenths({160, 3, 5}));
+    const std::vector<Tensor> got = settle(g, tenths({160, 3, 5}));
+    const Explanation explanation = g.explain();
+    REQUIRE(explanation.plan_calls > 0);
+    // Parts of some dozen operations, not one of each.
+    CHECK(explanation.signatures.at(0).plan.steps.size() < 40);
+    for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
+  }
   SECTION("results of a reduction's group") {
     const auto f = [](const Tensor& x) {
       const Tensor centred = exp(x - max(x, {1}, keepdims));
