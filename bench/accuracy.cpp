@@ -255,15 +255,6 @@ void check(std::string_view name, F, Reference reference, double low, double hig
   print_row<float, 1>(name, f32, check_all_f32(f32.pick(), f64.pick()), low, high);
   print_row<double, 1>(name, f64, check_f64(f64.pick(), reference, of), low, high);
 }
-
-/// cdf of the normal distribution, whose argument x / sqrt 2 long double cannot hold well enough.
-long double normal_cdf(long double x) {
-  const long double y = -x * 0.70710678118654752440084436210484903928L;
-  const long double exact = x * x / 2, off = std::fma(x, x / 2, -exact);
-  const long double square = y * y, rest = std::fma(y, y, -square);
-  const long double lost = y > 1 && y < 100 ? (square - exact) + (rest - off) : 0.0L;
-  return std::erfc(y) / 2 * std::exp(lost);
-}
 long double logistic(long double x) {
   return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x));
 }
@@ -297,7 +288,7 @@ void check_activations(std::span<char* const> names) {
   check(
       "silu", [](auto x) { return silu(x); }, times_x(logistic), -5, 5, names);
   check(
-      "gelu", [](auto x) { return gelu(x); }, times_x(normal_cdf), -5, 5, names);
+      "gelu", [](auto x) { return gelu(x); }, times_x(special::normal_cdf), -5, 5, names);
   check(
       "gelu_tanh", [](auto x) { return gelu_tanh(x); }, times_x([](long double x) {
         return logistic(1.595769121605730711759542394021987L * (x + 0.044715L * x * x * x));

@@ -21,6 +21,22 @@ inline long double erfinv(long double x) {
   return std::copysign(y, x);
 }
 
+/// cdf of the normal distribution, whose argument x / sqrt 2 long double cannot hold well enough.
+inline long double normal_cdf(long double x) {
+  const long double y = -x * 0.70710678118654752440084436210484903928L;
+  const long double exact = x * x / 2, off = std::fma(x, x / 2, -exact);
+  const long double square = y * y, rest = std::fma(y, y, -square);
+  const long double lost = y > 1 && y < 100 ? (square - exact) + (rest - off) : 0.0L;
+  return std::erfc(y) / 2 * std::exp(lost);
+}
+
+/// The derivative of x normal_cdf(x); far left it is a negative number too small for the type.
+inline long double gelu_slope(long double x) {
+  const long double density = std::exp(-x * x / 2) * 0.398942280401432677939946059934L;
+  const long double slope = normal_cdf(x) + (density == 0 ? 0 : x * density);
+  return slope == 0 ? -0.0L : slope;
+}
+
 /// The derivative of lgamma: its recurrence up to 40, then Stirling's series; reflected on the
 /// left. Beside the zero between 1 and 2, where that cancels, by Taylor's series.
 inline long double digamma(long double x) {

@@ -28,6 +28,8 @@ using Attrs = std::vector<Attr>;
 
 /// Operands of an op application, borrowed for its duration.
 using Inputs = std::span<const Tensor* const>;
+/// What a composite op is made of: its result, by other ops.
+using Expand = Tensor (*)(Inputs inputs, const Attrs& attrs);
 
 enum class OpKind : uint8_t {
   elementwise,  ///< a formula of the elements of its inputs, which all have the result's shape or
@@ -178,7 +180,7 @@ struct Op {
   /// Throws the Error that says which of them it fails on, if it does.
   void (*fail)(const Op& op, Inputs inputs, const Attrs& attrs) = nullptr;
   /// composite. Differentiated as what it expands to, unless it has a gradient rule.
-  Tensor (*expand)(Inputs inputs, const Attrs& attrs) = nullptr;
+  Expand expand = nullptr;
   /// How gradients pass; an op with a floating result has a rule or says that there is none.
   Gradient gradient = {};
   /// One line for the documentation page.

@@ -55,12 +55,14 @@ bool is_tracked(Inputs inputs) {
   return call.match(op, inputs, number, element_of(spec.dtype, (is_first ? a : b).scalar()));
 }
 
-/// A trace and a tape are to see the ops that it expands to, but a tape none of an op that has a
-/// rule of its own.
+Tensor run_expansion(Expand expand, Inputs inputs, const Attrs& attrs) {
+  if (is_watched() || (is_tracked(inputs) && notes_gradients())) return expand(inputs, attrs);
+  return eager::run_composite(expand, inputs, attrs);
+}
+
+/// A tape is to see none of the ops that an op with a rule of its own expands to.
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
-  const bool has_rule = op.gradient.rule != nullptr,
-             tracks = is_tracked(inputs) && notes_gradients();
-  if (tracks && has_rule) {
+  if (op.gradient.rule != nullptr && is_tracked(inputs) && notes_gradients()) {
     std::vector<Tensor> bare;
     std::vector<const Tensor*> operands;
     for (const Tensor* input : inputs) bare.push_back(bare_copy(*input));
@@ -69,8 +71,7 @@ Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
     note_gradient(op, inputs, attrs, result);
     return result;
   }
-  if (!is_watched() && !tracks) return eager::run_composite(op, inputs, attrs);
-  return op.expand(inputs, attrs);
+  return run_expansion(op.expand, inputs, attrs);
 }
 
 Tensor run(const Op& op, Inputs inputs, const Attrs& attrs);
@@ -145,6 +146,11 @@ void check_defined(const Op& op, Inputs operands) {
 }
 
 }  // namespace
+
+Tensor apply_at_once(Expand expand, Inputs inputs) {
+  if (observed::is_any() && looks_at_elements(result_check())) return expand(inputs, {});
+  return run_expansion(expand, inputs, {});
+}
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_defined(op, inputs);

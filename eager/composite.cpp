@@ -30,17 +30,17 @@ struct Layout {
 
 /// All that calls may differ in but addresses.
 struct Call {
-  const Op* op = nullptr;
+  Expand expand = nullptr;
   int threads = 1;
   Attrs attrs = {};
   std::vector<Layout> inputs = {};
 
-  [[nodiscard]] bool is(const Op& given, Inputs tensors, const Attrs& with) const {
+  [[nodiscard]] bool is(Expand given, Inputs tensors, const Attrs& with) const {
     const auto matches = [](const Layout& layout, const Tensor* tensor) {
       const TensorData& data = tensor->internals();
       return layout.strides == data.strides && layout.spec == data.spec;
     };
-    return op == &given && threads == num_threads() &&
+    return expand == given && threads == num_threads() &&
            std::ranges::equal(inputs, tensors, matches) && attrs == with;
   }
 };
@@ -51,9 +51,9 @@ struct Entry {
   std::shared_ptr<const program::Program> program = nullptr;  ///< of one output; null: none can
 };
 
-std::size_t hash_of(const Op& op, Inputs inputs) {
+std::size_t hash_of(Expand expand, Inputs inputs) {
   Hash hash;
-  hash.add(reinterpret_cast<uintptr_t>(&op));
+  hash.add(reinterpret_cast<uintptr_t>(expand));
   for (const Tensor* input : inputs) {
     hash.add(input->dtype());
     hash.add_all(input->shape());
@@ -100,11 +100,11 @@ bool depends_on_operands_alone(const tracer::Trace& trace) {
          std::ranges::all_of(trace.inputs, is_operand);
 }
 
-/// Runs what the op expands to, and finds out whether a Program can do that.
-Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
+/// Runs the ops, and finds out whether a Program can do that.
+Tensor learn(Expand expand, Inputs inputs, const Attrs& attrs, Entry& entry) {
   entry.is_known = true;
   Backend& device = backend(inputs[0]->device());
-  if (!device.can_generate_code()) return op.expand(inputs, attrs);
+  if (!device.can_generate_code()) return expand(inputs, attrs);
   std::vector<Tensor> stand_ins;  // whose places in the trace are nobody else's
   for (const Tensor* input : inputs) stand_ins.push_back(bare_copy(*input));
   std::vector<const Tensor*> operands;
@@ -114,7 +114,7 @@ Tensor learn(const Op& op, Inputs inputs, const Attrs& attrs, Entry& entry) {
   Tensor result;
   {
     const InterpreterScope scope(recorder);
-    result = op.expand(operands, attrs);
+    result = expand(operands, attrs);
   }
   const Tensor* const results[] = {&result};
   tracer::Trace trace = recorder.finish(results);
@@ -137,18 +137,18 @@ bool may_be_fused(Inputs inputs) {
 
 }  // namespace
 
-Tensor run_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
+Tensor run_composite(Expand expand, Inputs inputs, const Attrs& attrs) {
   Entry* const entry =
-      may_be_fused(inputs) ? AtHand<Entry, 256>::find(hash_of(op, inputs)) : nullptr;
-  if (entry == nullptr) return op.expand(inputs, attrs);
-  if (entry->call.is(op, inputs, attrs)) {
+      may_be_fused(inputs) ? AtHand<Entry, 256>::find(hash_of(expand, inputs)) : nullptr;
+  if (entry == nullptr) return expand(inputs, attrs);
+  if (entry->call.is(expand, inputs, attrs)) {
     if (entry->program) return run(*entry->program, inputs);
-    return entry->is_known ? op.expand(inputs, attrs) : learn(op, inputs, attrs, *entry);
+    return entry->is_known ? expand(inputs, attrs) : learn(expand, inputs, attrs, *entry);
   }
-  *entry = {.call = {.op = &op, .threads = num_threads(), .attrs = attrs}};
+  *entry = {.call = {.expand = expand, .threads = num_threads(), .attrs = attrs}};
   for (const Tensor* input : inputs)
     entry->call.inputs.push_back({input->spec(), input->internals().strides});
-  return op.expand(inputs, attrs);
+  return expand(inputs, attrs);
 }
 
 }  // namespace nitinol::eager

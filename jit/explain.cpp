@@ -192,7 +192,8 @@ nlohmann::json json_of(const program::ValueReport& value) {
                          {"first_step", value.first_step},
                          {"last_step", value.last_step}};
   if (value.kind == Kind::temporary) json["offset"] = value.offset;
-  if (value.kind == Kind::output) json["in_place"] = value.is_in_place;
+  if (value.kind == Kind::output || value.kind == Kind::temporary)
+    json["in_place"] = value.is_in_place;
   return json;
 }
 

@@ -117,7 +117,8 @@ class Describer {
                        .name = {},
                        .type = is_packed ? "packed" : describe(program_.graph[v].spec),
                        .bytes = memory_of(program_, v),
-                       .offset = place.offset};
+                       .offset = place.offset,
+                       .is_in_place = place.takes_over};
     if (place.kind == Place::Kind::input) {
       out.kind = Kind::input;
       out.name = fmt::format("input {}", place.index);

@@ -30,6 +30,8 @@ struct ProgramDraft {
   const DeviceLimits limits = device.limits();
   fusion::Fusion fusion = {};
   std::vector<StepDraft> steps = {};
+  /// Per value: the temporary whose place it takes over, or itself.
+  std::vector<Value> place_of = {};
   Program out = {};  ///< but for its graph and steps
 
   [[nodiscard]] Place& place(Value v) { return out.places[v]; }

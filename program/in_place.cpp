@@ -4,6 +4,7 @@
 #include "program/in_place.h"
 
 #include <algorithm>
+#include <numeric>
 #include <span>
 
 namespace nitinol::program {
@@ -139,6 +140,52 @@ bool accept(ProgramDraft& draft, const Uses& uses, const Donation& donation) {
   return true;
 }
 
+/// The values of which nobody but kernels knows where they lie, each at its time. What a step goes
+/// on with beside others is none of them.
+std::vector<bool> own_temporaries(const ProgramDraft& draft) {
+  std::vector<bool> is_own(draft.graph.nodes.size());
+  for (Value v = 0; v < is_own.size(); ++v)
+    is_own[v] = draft.out.places[v].kind == Place::Kind::none;
+  for (const StepDraft& step : draft.steps) {
+    if (step.out.until == 0) continue;
+    for (const std::vector<Value>* touched : {&step.out.reads, &step.out.writes}) {
+      for (const Value v : *touched) {
+        if (v < is_own.size()) is_own[v] = false;
+      }
+    }
+  }
+  return is_own;
+}
+
+/// What is smaller stays in the cache anyway, and a kernel in place is another kernel.
+constexpr std::size_t least_shared = std::size_t{64} << 10;
+
+/// Finds a place for each temporary that step `s`, launched alone, is the first to write.
+void share_places_of(ProgramDraft& draft, const Uses& uses, const std::vector<bool>& is_own,
+                     std::size_t s) {
+  StepDraft& step = draft.steps[s];
+  if (!step.kernel || step.kernel->order != Order::none) return;
+  std::vector<Value> taken;
+  for (std::size_t k = 0; k < step.out.operands.size(); ++k) {
+    Operand& operand = step.kernel->operands[k];
+    const auto v = static_cast<Value>(step.out.operands[k].value);
+    if (operand.role != Role::output || operand.alias >= 0 || !is_own[v] || uses.first[v] != s ||
+        bytes_of(draft.graph[v].spec) < least_shared)
+      continue;
+    const auto is_free = [&](Value input) {
+      return input < is_own.size() && is_own[input] && uses.last[input] == s &&
+             uses.first[input] < s && std::ranges::find(taken, input) == taken.end() &&
+             bytes_of(draft.graph[input].spec) == bytes_of(draft.graph[v].spec) &&
+             reads_where_it_writes(step.out, input, k);
+    };
+    const auto found = std::ranges::find_if(step.out.reads, is_free);
+    if (found == step.out.reads.end()) continue;
+    taken.push_back(*found);
+    operand.alias = static_cast<int16_t>(operand_of(step.out, *found));
+    draft.place_of[v] = draft.place_of[*found];
+  }
+}
+
 }  // namespace
 
 void accept_donations(ProgramDraft& draft) {
@@ -161,6 +208,16 @@ void accept_donations(ProgramDraft& draft) {
       const int input = donations[static_cast<std::size_t>(d)].input;
       if (input >= 0) writes.push_back(draft.graph.inputs[static_cast<std::size_t>(input)]);
     }
+  }
+}
+
+void share_places(ProgramDraft& draft) {
+  draft.place_of.resize(draft.out.places.size());
+  std::iota(draft.place_of.begin(), draft.place_of.end(), Value{0});
+  const Uses uses = uses_of(draft);
+  const std::vector<bool> is_own = own_temporaries(draft);
+  for (std::size_t s = 0; s < draft.steps.size(); s += draft.steps[s].out.together) {
+    if (draft.steps[s].out.together == 1) share_places_of(draft, uses, is_own, s);
   }
 }
 

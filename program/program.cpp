@@ -296,6 +296,7 @@ std::shared_ptr<const Program> make_program(Graph graph, Backend& device, const 
   accept_donations(draft);
   if (options.joins) join_launches(draft);
   if (draft.out.has_ordered && options.overlaps) let_go_on(draft);
+  share_places(draft);
   place_temporaries(draft);
   place_numbers(draft);
   note_addresses(draft);

@@ -32,6 +32,7 @@ struct Place {
   Kind kind = Kind::none;
   int index = 0;
   std::size_t offset = 0;
+  bool takes_over = false;  ///< arena: from a value that its step is the last to read
 };
 
 /// Memory that is made for outputs.

@@ -27,7 +27,9 @@ struct ValueReport {
   std::size_t bytes = 0;
   std::size_t offset = 0;                     ///< temporary: its place in the memory of all of them
   std::size_t first_step = 0, last_step = 0;  ///< that touch it, from 0 on
-  bool is_in_place = false;  ///< output: stored where something has lain that nobody needs any more
+  /// Stored where something has lain that nobody needs any more; a temporary by the step that was
+  /// the last to read it.
+  bool is_in_place = false;
 };
 
 /// Of runs as one launch (program/replays.h).

@@ -169,6 +169,7 @@ const std::map<std::string_view, ScalarReference>& functions() {
       {"fmod", NITINOL_REF(std::fmod(a, b))},
       {"sigmoid", NITINOL_REF(1 / (1 + std::exp(-a)))},
       {"gelu", NITINOL_REF(0.5L * a * (1 + std::erf(a * std::sqrt(0.5L))))},
+      {"gelu_slope", NITINOL_REF(special::gelu_slope(a))},
       {"gelu_tanh",
        NITINOL_REF(0.5L * a *
                    (1 + std::tanh(0.79788456080286535588L * (a + 0.044715L * a * a * a))))},

@@ -1,9 +1,12 @@
-// gelu: x cdf(x), the distribution function of the normal distribution.
+// gelu: x cdf(x), the distribution function of the normal distribution. And its slope.
 //
 // Problem: cdf(x) = (1 + erf(x / sqrt 2)) / 2 cancels left of 0: at -5 nothing is left. Method: for
 // a = |x|, cdf(-a) = e^(-a^2 / 2) h(a), where h falls slowly, like 0.4 / a; h(a) = v P(v) with
 // v = 1 / (a + K) and a polynomial P (Chebyshev interpolation; relative error 2^-29.6 for f32,
 // 2^-60 for f64). x < 0 has -a cdf(-a) and x > 0 has x - a cdf(-a): no branch but for the sign.
+//
+// The slope is cdf(x) + x pdf(x): left of 0 -t and right of it 1 + t, where t = e^(-a^2 / 2)
+// (a / sqrt(2 pi) - h(a)).
 //
 // An error of a^2 / 2 is one of the whole result, so f32 computes in f64, with shorter polynomials.
 // f64 carries the rounding errors along.
@@ -57,16 +60,39 @@ constexpr X positive_part(X x) {
   return select(x < T{0}, T{0}, x);
 }
 
+/// What f32 computes of a = |x|, in f64: e^(-a^2 / 2) and h(a).
+template <Lane X>
+struct NormalTail {
+  X e, h;
+};
+template <Lane X>
+constexpr NormalTail<X> normal_tail(X a) {
+  using C = GeluConstants<float>;
+  const auto [shifted, r] = reduce_exp<double>(a * a * -0.5);
+  const X e = fma(fma(polynomial(r, C::tail), r, 1.0), r, 1.0) * power_of_two<double>(shifted);
+  const X v = 1.0 / (a + C::k);
+  return {e, v * polynomial(fma(v, C::slope, C::offset), C::p)};
+}
+
 template <Lane X>
 constexpr auto gelu_f32_of(X narrow) {
-  using C = GeluConstants<float>;
   const auto x = convert<double>(narrow);
-  const auto a = at_most(abs(x), C::limit);
-  const auto [shifted, r] = reduce_exp<double>(a * a * -0.5);
-  const auto e = fma(fma(polynomial(r, C::tail), r, 1.0), r, 1.0) * power_of_two<double>(shifted);
-  const auto v = 1.0 / (a + C::k);
-  const auto p = polynomial(fma(v, C::slope, C::offset), C::p);
-  return convert<float>(unless_infinite<double>(x, positive_part<double>(x) - a * v * p * e));
+  const auto a = at_most(abs(x), GeluConstants<float>::limit);
+  const auto [e, h] = normal_tail(a);
+  return convert<float>(unless_infinite<double>(x, positive_part<double>(x) - a * h * e));
+}
+
+/// 1 / sqrt(2 pi), and the rest of it.
+inline constexpr double normal_density = 0.398942280401432677939946,
+                        normal_density_low = -2.49232720227773e-17;
+
+template <Lane X>
+constexpr auto gelu_slope_f32_of(X narrow) {
+  const auto x = convert<double>(narrow);
+  const auto a = at_most(abs(x), GeluConstants<float>::limit);
+  const auto [e, h] = normal_tail(a);
+  const auto t = fma(a, normal_density, -h) * e;
+  return convert<float>(select(x < 0.0, -t, t + 1.0));
 }
 
 /// v = 1 / (a + k), and w = slope v + offset, each as a sum of two.
@@ -137,6 +163,25 @@ constexpr X gelu_f64_of(X x) {
   return unless_infinite<double>(x, set_sign<double>(signed_result, sign_of<double>(x)));
 }
 
+template <Lane X>
+constexpr X gelu_slope_f64_of(X x) {
+  const X a = at_most(abs(x), GeluConstants<double>::limit);
+  const Pair<X> z = exact_product(a * -0.5, a);
+  const ExpParts<X> e = exp_parts<double>(z.high, z.low);
+  const auto is_tiny = is_negligible(e.shifted);
+  const Pair<X> h = normal_tail_factor(a);
+  const Pair<X> density = exact_product(a, constant<double>(a, normal_density));
+  const Pair<X> d = exact_sum(density.high, -h.high);
+  const X d_low = d.low + fma(a, normal_density_low, density.low - h.low);
+  const Pair<X> y = exact_product(d.high, e.high);
+  const X scale = raised_power(e.shifted, is_tiny);
+  const X t = y.high * scale, t_low = (y.low + fma(d.high, e.low, d_low * e.high)) * scale;
+  const X left = (t + t_low) * select(is_tiny, -1 / gelu_raise, constant<double>(x, -1));
+  const X sum = t + 1.0;
+  const X right = select(is_tiny, 1.0, sum + ((1.0 - sum) + t + t_low));
+  return select(x < 0.0, left, right);
+}
+
 }  // namespace math
 
 /// x (1 + erf(x / sqrt 2)) / 2; NaN for -infinity.
@@ -144,6 +189,14 @@ template <Lane X>
 constexpr X gelu(X x) {
   return by_float_type(
       x, [](auto v) { return math::gelu_f32_of(v); }, [](auto v) { return math::gelu_f64_of(v); });
+}
+
+/// The derivative of gelu: cdf(x) + x pdf(x).
+template <Lane X>
+constexpr X gelu_slope(X x) {
+  return by_float_type(
+      x, [](auto v) { return math::gelu_slope_f32_of(v); },
+      [](auto v) { return math::gelu_slope_f64_of(v); });
 }
 
 }  // namespace nitinol

@@ -5,6 +5,7 @@
 #include "core/loop.h"
 #include "core/math.h"
 #include "core/op.h"
+#include "eager/apply.h"
 #include "eager/infer.h"
 
 #include <concepts>
@@ -125,18 +126,27 @@ consteval Op ternary_op(std::string_view name, Types<T...> types, F f, std::stri
   return elementwise_op<3>(name, types, f, summary);
 }
 
+/// F(x, g), of several operations.
+template <class F>
+Tensor at_once(const Tensor& x, const Tensor& g) {
+  const Tensor* const inputs[] = {&x, &g};
+  return apply_at_once([](Inputs of, const Attrs&) { return F{}(*of[0], *of[1]); }, inputs);
+}
+
 /// The op with a gradient rule f(x, g) of its input and the result's gradient, or f(y, g) of its
-/// result.
+/// result. One of a single operation is better given by with_rule().
 template <class F>
 consteval Op by_input(Op op, F) {
-  op.gradient = {.rule = [](const GradientCall& c, int) { return F{}(c.inputs[0], c.gradient); },
-                 .looks_at_inputs = 1};
+  op.gradient = {
+      .rule = [](const GradientCall& c, int) { return at_once<F>(c.inputs[0], c.gradient); },
+      .looks_at_inputs = 1};
   return op;
 }
 template <class F>
 consteval Op by_result(Op op, F) {
-  op.gradient = {.rule = [](const GradientCall& c, int) { return F{}(c.result, c.gradient); },
-                 .looks_at_result = true};
+  op.gradient = {
+      .rule = [](const GradientCall& c, int) { return at_once<F>(c.result, c.gradient); },
+      .looks_at_result = true};
   return op;
 }
 /// With a rule that looks at the inputs of these bits.

@@ -216,8 +216,7 @@ constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes",
                                                               "has_weight", "has_bias"};
 
 constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
-                       Tensor (*expand)(Inputs, const Attrs&), std::string_view summary,
-                       int arity = 1) {
+                       Expand expand, std::string_view summary, int arity = 1) {
   return {.name = name,
           .kind = OpKind::composite,
           .arity = arity,

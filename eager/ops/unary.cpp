@@ -13,12 +13,8 @@
 namespace nitinol {
 namespace {
 
-// d/dx x cdf(x) = cdf(x) + x pdf(x) of the normal distribution. Far left 1 + erf would cancel.
-constexpr auto gelu_gradient = [](const Tensor& x, const Tensor& g) {
-  const Tensor is_right = x > -1, left = where(is_right, -1, x);
-  const Tensor cdf = where(is_right, (erf(x * 0.70710678118654752) + 1) * 0.5, gelu(left) / left);
-  return g * (cdf + x * (exp(x * x * -0.5) * 0.3989422804014327));
-};
+Tensor gelu_slope(const Tensor& x);
+
 constexpr auto gelu_tanh_gradient = [](const Tensor& x, const Tensor& g) {
   const Tensor s = sigmoid((x + x * x * x * 0.044715) * 1.5957691216057308);
   const Tensor slope = (x * x * 0.134145 + 1) * 1.5957691216057308;
@@ -50,14 +46,14 @@ constexpr auto unaries = family<unaries_in_full>({
         [](auto& y, auto& g) { return g * (y * y * y * -0.5); }),
     by_result(unary_op("reciprocal", floating_types, [](auto x) { return 1 / x; }, "1 / x."),
         [](auto& y, auto& g) { return -g * (y * y); }),
-    by_result(unary_op("exp", floating_types, [](auto x) { return exp(x); }, "e^x."),
-        [](auto& y, auto& g) { return g * y; }),
+    with_rule(unary_op("exp", floating_types, [](auto x) { return exp(x); }, "e^x."),
+        [](const GradientCall& c, int) { return c.gradient * c.result; }, 0, true),
     by_result(unary_op("exp2", floating_types, [](auto x) { return exp2(x); }, "2^x."),
         [](auto& y, auto& g) { return g * (y * 0.69314718055994531); }),
     by_result(unary_op("expm1", floating_types, [](auto x) { return expm1(x); }, "e^x - 1."),
         [](auto& y, auto& g) { return g * (y + 1); }),
-    by_input(unary_op("log", floating_types, [](auto x) { return log(x); }, "Natural logarithm."),
-        [](auto& x, auto& g) { return g / x; }),
+    with_rule(unary_op("log", floating_types, [](auto x) { return log(x); }, "Natural logarithm."),
+        [](const GradientCall& c, int) { return c.gradient / c.inputs[0]; }, 0b1),
     by_input(unary_op("log1p", floating_types, [](auto x) { return log1p(x); }, "ln(1 + x)."),
         [](auto& x, auto& g) { return g / (x + 1); }),
     by_input(unary_op("log2", floating_types, [](auto x) { return log2(x); }, "Logarithm to base 2."),
@@ -79,7 +75,12 @@ constexpr auto unaries = family<unaries_in_full>({
         [](auto& y, auto& g) { return g * (y * (1 - y)); }),
     by_input(unary_op("gelu", floating_types,
         [](auto x) { return gelu(x); }, "x (1 + erf(x / sqrt 2)) / 2."),
-        gelu_gradient),
+        [](auto& x, auto& g) { return g * gelu_slope(x); }),
+    by_input(unary_op("gelu_slope", floating_types,
+        [](auto x) { return gelu_slope(x); }, "The derivative of gelu."),
+        [](auto& x, auto& g) {
+          return g * ((2 - x * x) * (exp(x * x * -0.5) * 0.3989422804014327));
+        }),
     by_input(unary_op("gelu_tanh", floating_types,
         [](auto x) { return gelu_tanh(x); },
         "x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2."),
@@ -104,6 +105,10 @@ constexpr auto unaries = family<unaries_in_full>({
     unary_op("bitwise_not", bit_types, [](auto x) { return ~x; }, "All bits flipped."),
 });
 // clang-format on
+
+Tensor gelu_slope(const Tensor& x) {
+  return apply(unaries["gelu_slope"], {&x});
+}
 
 bool is_boolean(const Tensor& x) {
   return x.is_defined() && x.dtype() == boolean;

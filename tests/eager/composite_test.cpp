@@ -26,7 +26,7 @@ const Op& op_named(std::string_view name) {
 /// What the call allocates beside its result: nothing if it is one launch.
 uint64_t temporaries(const Op& op, Inputs inputs, const Attrs& attrs) {
   const uint64_t before = memory_statistics().allocations;
-  const Tensor result = eager::run_composite(op, inputs, attrs);
+  const Tensor result = eager::run_composite(op.expand, inputs, attrs);
   return memory_statistics().allocations - before - 1;
 }
 
@@ -38,7 +38,7 @@ void check(const Op& op, const std::vector<Tensor>& tensors, const Attrs& attrs)
   const Tensor expanded = op.expand(inputs, attrs);
   for (const int threads : {1, 1, 1, 3}) {
     const Threads scope(threads);
-    const Tensor result = eager::run_composite(op, inputs, attrs);
+    const Tensor result = eager::run_composite(op.expand, inputs, attrs);
     CHECK(result.spec() == expanded.spec());
     CHECK(result.internals().strides == expanded.internals().strides);
     CHECK(same_bits(result, expanded));
@@ -144,7 +144,7 @@ TEST_CASE("composites that are several kernels", "[eager][composite][host]") {
     const Attrs attrs = {axis};
     for (int i = 0; i < 2; ++i) CHECK(temporaries(op, inputs, attrs) > expected);
     CHECK(temporaries(op, inputs, attrs) == expected);
-    CHECK(same_bits(eager::run_composite(op, inputs, attrs), op.expand(inputs, attrs)));
+    CHECK(same_bits(eager::run_composite(op.expand, inputs, attrs), op.expand(inputs, attrs)));
   };
   // What they hand on lies in one block.
   check(randn({64, 130}), 0, 1);  // along columns: max; exp and its sum; the quotient
@@ -159,7 +159,7 @@ TEST_CASE("a composite of other operands is another call", "[eager][composite][h
     for (const Tensor& x : tensors) {
       const Tensor* const input = &x;
       const Attrs attrs = {int64_t{x.rank() - 1}};
-      CHECK(same_bits(eager::run_composite(op, Inputs(&input, 1), attrs),
+      CHECK(same_bits(eager::run_composite(op.expand, Inputs(&input, 1), attrs),
                       op.expand(Inputs(&input, 1), attrs)));
     }
   }
@@ -197,7 +197,7 @@ TEST_CASE("a composite that draws numbers draws new ones at each call", "[eager]
   for (int i = 0; i < 5; ++i) expected.push_back(noisy.expand(inputs, {}));
   manual_seed(11);
   for (const Tensor& result : expected)
-    CHECK(same_bits(eager::run_composite(noisy, inputs, {}), result));
+    CHECK(same_bits(eager::run_composite(noisy.expand, inputs, {}), result));
 }
 
 TEST_CASE("a tape and a trace see the expansion", "[eager][composite]") {

@@ -103,6 +103,39 @@ TEST_CASE("several threads find values of one size in a place", "[jit][plan]") {
   CHECK(bytes(1024, 2) == 4 * 4096 * matrix_bytes);  // six are more than the caches hold
 }
 
+TEST_CASE("a kernel stores where a temporary lies that it is the last to read", "[jit][plan]") {
+  const auto bytes = [](int rows, const std::string& rest) {
+    const std::string text = fmt::format(
+        "a: f32[{0}, {0}] = input; b = matmul a a; {1}; e = matmul d a; return e", rows, rest);
+    return plan_of(text).report().arena_bytes;
+  };
+  const std::size_t one = std::size_t{128} * 128 * 4;
+  CHECK(bytes(128, "d = exp b") == one);
+  CHECK(bytes(128, "c = exp b; d = matmul c a") == 2 * one);  // c in b's place, d beside it
+  CHECK(bytes(128, "c = exp b; d = matmul c b") == 3 * one);  // b is read later
+  CHECK(bytes(128, "c = permute b axes=[1, 0]; d = add b c") == 2 * one);         // elsewhere, too
+  CHECK(bytes(128, "c = max b axes=[1] keepdims=true; d = sub b c") == 2 * one);  // twice
+  CHECK(bytes(16, "d = exp b") == 2 * matrix_bytes);  // it stays in the cache anyway
+
+  for (const int threads : {1, 3}) {
+    const Threads scope(threads);
+    const auto f = [](const Tensor& x) {
+      const Tensor y = matmul(x, x) * 0.01;
+      const Tensor z = matmul(y, x);
+      const Tensor s = sin(z), c = cos(z);  // one kernel, of which one result takes z's place
+      return matmul(s, x) + matmul(c, y) + matmul(x, s * c);
+    };
+    const auto g = compile(f, {.check = Check::never});
+    const Tensor x = reshape(ramp(130 * 130), {130, 130}) * 0.0001;
+    const Tensor expected = f(x);
+    for (int call = 0; call < 5; ++call) CHECK(same_bits(g(x), expected));
+    std::size_t in_place = 0;
+    for (const auto& value : g.explain().signatures.at(0).plan.values)
+      in_place += value.is_in_place;
+    CHECK(in_place >= 2);
+  }
+}
+
 TEST_CASE("results are not in the arena", "[jit][plan]") {
   CHECK(plan_of("a: f32[16, 16] = input; b = matmul a a; c = matmul b a; return b c")
             .report()

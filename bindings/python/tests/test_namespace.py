@@ -20,6 +20,7 @@ untyped: Any = nitinol
 # Ops that graphs contain and no function is named for: the function that applies them.
 APPLIED_BY = {
     "check_fits": "add",  # an integer argument of a compiled function beside a narrow tensor
+    "gelu_slope": "gelu",  # its gradient
     "integer_pow": "pow",
     "transfer": "to",
     "conv2d_input": "conv2d",  # its gradients
