@@ -69,6 +69,8 @@ void model_rows(Timer& timer) {
     train_row<Mlp>(timer, "W4i.train.b" + std::to_string(batch), operations, mlp,
                    normal(3, {batch, 100}), cross_entropy_of(batch));
   }
+  const auto wide = [] { return Mlp{layer(14, 16, 512), layer(16, 512, 16)}; };
+  infer_row(timer, "W4i.wide", 2.0 * 65536 * 512 * 32, wide(), normal(3, {65536, 16}), call);
   const auto norm_mlp = [] {
     const auto block = [](uint64_t seed, int64_t in, int64_t out) {
       return NormMlp::Block{layer(seed, in, out), nn::batch_norm(out), nn::dropout(0.5)};

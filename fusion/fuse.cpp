@@ -261,12 +261,22 @@ void cut(Grouping& grouping, int number) {
   }
 }
 
+/// False if few members settle it: each has its inputs, a result, a value kept for a later pass,
+/// and three numbers or places if it looks up.
+bool may_need_many(const Grouping& grouping, const Group& group) {
+  std::size_t most = 0;
+  for (const Member& member : group.members) most += grouping.graph[member.value].inputs.size() + 5;
+  return most > most_operands;
+}
+
 /// True if there were such. What a group stores is known only when all have been made.
 bool cut_large_groups(Grouping& grouping) {
   bool has_cut = false;
   for (int number = 0; number < static_cast<int>(grouping.fusion.groups.size()); ++number) {
     const Group& group = grouping.group(number);
-    if (group.members.size() == 1 || grouping.rules.operands_of(group) <= most_operands) continue;
+    if (group.members.size() == 1 || !may_need_many(grouping, group) ||
+        grouping.rules.operands_of(group) <= most_operands)
+      continue;
     cut(grouping, number);
     has_cut = true;
   }

@@ -28,9 +28,9 @@ constexpr std::size_t least_shared = std::size_t{64} << 10;
 /// What may be spent so that threads find their own lines.
 constexpr std::size_t most_apart = std::size_t{16} << 20;
 /// Of what is in use: more in gaps is worth another try,
-constexpr std::size_t worst_share_of_gaps = 64;
+constexpr std::size_t worst_share_of_gaps = 16;
 /// whose work is the square of the number of steps.
-constexpr std::size_t most_by_size = 4096;
+constexpr std::size_t most_by_size = 1024;
 
 /// What launches define and use for the last time, each by its first step; of those that lie where
 /// another one did, that one.
