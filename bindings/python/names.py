@@ -197,6 +197,7 @@ ELSEWHERE = {
         "cat": "nitinol.concat",
         "concatenate": "nitinol.concat",
         "degrees": "nitinol.rad2deg",
+        "cuda": "nitinol.devices",
         "device": "nitinol.Device",
         "dot": "nitinol.matmul",
         "flatnonzero": "nitinol.nonzero(nitinol.flatten(x))",
@@ -215,6 +216,7 @@ ELSEWHERE = {
         "mm": "nitinol.matmul",
         "mod": "nitinol.remainder",
         "no_grad": "nitinol.no_gradients",
+        "optim": "nitinol.nn",
         "power": "nitinol.pow",
         "radians": "nitinol.deg2rad",
         "rand": "nitinol.random.rand",
@@ -238,6 +240,7 @@ ELSEWHERE = {
         "reduce_scatter_tensor": "nitinol.dist.reduce_scatter",
     },
     "nitinol.nn": {
+        "functional": "nitinol, and nitinol.nn for losses",
         "AveragedModel": "nitinol.nn.Average",
         "Autocast": "nitinol.nn.autocast",
         "BCELoss": "nitinol.nn.bce_loss",

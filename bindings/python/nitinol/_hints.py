@@ -13,6 +13,21 @@ from nitinol import _ext
 _P = ParamSpec("_P")
 
 
+# Whose public names users look for in one another.
+_MODULES = ("nitinol", "nitinol.nn", "nitinol.random", "nitinol.linalg", "nitinol.dist")
+
+
+def _here(module: str, name: str) -> str | None:
+    """Where this package has what others have as this name of the module, if it does."""
+    known = {where: here for where, other, here in _ext._elsewhere() if where and other == name}
+    if module in known:
+        return str(known[module])
+    for other in _MODULES:
+        if name in getattr(sys.modules.get(other), "__all__", ()):
+            return f"{other}.{name}"
+    return next(iter(known.values()), None)
+
+
 def names_of_module(
     module: str, public: list[str]
 ) -> tuple[Callable[[], list[str]], Callable[[str], Any]]:
@@ -20,9 +35,9 @@ def names_of_module(
 
     def missing(name: str) -> Any:
         text = f"module {module!r} has no attribute {name!r}"
-        for where, elsewhere, here in _ext._elsewhere():
-            if (where, elsewhere) == (module, name):
-                text += f"; here it is {here}"
+        here = _here(module, name)
+        if here is not None:
+            text += f"; here it is {here}"
         raise AttributeError(text, name=name, obj=sys.modules[module])
 
     return lambda: public, missing

@@ -1,5 +1,7 @@
 """Linear algebra, by the names of the Array API's extension, as far as it exists."""
 
+from typing import TYPE_CHECKING
+
 from nitinol._ext import (
     cross,
     diagonal,
@@ -11,6 +13,7 @@ from nitinol._ext import (
     vecdot,
     vector_norm,
 )
+from nitinol._hints import names_of_module
 from nitinol._variadic import matrix_norm, tensordot
 
 __all__ = [
@@ -27,6 +30,5 @@ __all__ = [
     "vector_norm",
 ]
 
-
-def __dir__() -> list[str]:
-    return __all__
+if not TYPE_CHECKING:  # which would take it for a promise that every name is there
+    __dir__, __getattr__ = names_of_module(__name__, __all__)

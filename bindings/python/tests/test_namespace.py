@@ -465,8 +465,20 @@ def test_names_of_other_libraries_lead_to_ours() -> None:
         untyped.array
     with pytest.raises(AttributeError, match="here it is nitinol.random.randn$"):
         untyped.random.standard_normal((2, 3))
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'$"):
-        untyped.nn.nothing
+    # Of each module, what another one has.
+    with pytest.raises(AttributeError, match="'softmax'; here it is nitinol.softmax$"):
+        untyped.nn.softmax
+    with pytest.raises(
+        AttributeError, match="'cross_entropy'; here it is nitinol.nn.cross_entropy$"
+    ):
+        untyped.cross_entropy
+    with pytest.raises(AttributeError, match="'dot'; here it is"):
+        untyped.linalg.dot
+    with pytest.raises(AttributeError, match="'functional'; here it is nitinol, and nitinol.nn"):
+        untyped.nn.functional
+    for module in (untyped, untyped.nn, untyped.random, untyped.linalg, untyped.dist):
+        with pytest.raises(AttributeError, match="has no attribute 'nothing'$"):
+            module.nothing
     for module, name, here in _ext._elsewhere():
         if not module:
             continue
