@@ -24,6 +24,7 @@
 #include "fusion/postpone.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace nitinol::fusion {
@@ -214,22 +215,22 @@ void materialise_what_steps_read(Grouping& grouping) {
 
 // ---- groups that need more operands than a kernel has
 
-/// True if no member needs the whole of a row, and each is computed at the points of the domain:
-/// what lies between any two can be left in memory.
-bool is_cut_anywhere(const Group& group) {
-  return std::ranges::all_of(group.members,
-                             [](const Member& m) { return m.stage == 0 && m.maps.empty(); });
+/// True if the member is computed at the points of the domain and needs the whole of no row: what
+/// lies between two such can be left in memory.
+bool is_cut_anywhere(const Grouping& grouping, const Member& member) {
+  const bool is_of_points =
+      member.level == Stage::Level::element || reduces(grouping.graph[member.value]);
+  return is_of_points && member.stage == 0 && member.maps.empty();
 }
 
-/// Members [begin, end) of a group that is cut anywhere.
-Group part_of(const Grouping& grouping, const Group& whole, std::size_t begin, std::size_t end) {
-  const auto at = [&](std::size_t i) {
-    return whole.members.begin() + static_cast<std::ptrdiff_t>(i);
-  };
-  Group part = {.order = Order::none, .domain = whole.domain, .reduced = {}, .members = {}};
-  part.members.assign(at(begin), at(end));
+/// These members of `whole`, which can be cut anywhere.
+Group part_of(const Grouping& grouping, const Group& whole, std::span<const Member> members) {
+  Group part = {.order = Order::none,
+                .domain = whole.domain,
+                .reduced = {},
+                .members = {members.begin(), members.end()}};
   const bool has_reduction = std::ranges::any_of(
-      part.members, [&](const Member& m) { return reduces(grouping.graph[m.value]); });
+      members, [&](const Member& m) { return reduces(grouping.graph[m.value]); });
   if (has_reduction) {
     part.order = whole.order;
     part.reduced = whole.reduced;
@@ -238,7 +239,7 @@ Group part_of(const Grouping& grouping, const Group& whole, std::size_t begin, s
 }
 
 /// Makes a group of each of these members.
-void separate(Grouping& grouping, const std::vector<Member>& members) {
+void separate(Grouping& grouping, std::span<const Member> members) {
   for (const Member& member : members) {
     grouping.fusion.group_of[member.value] = -1;
     Group group = alone(grouping.graph, member.value);
@@ -246,19 +247,25 @@ void separate(Grouping& grouping, const std::vector<Member>& members) {
   }
 }
 
-/// Makes parts, in the order of the program, of a group that can be cut anywhere, and of others
-/// what each member is alone.
+/// Makes parts, in the order of the program, of the members that can be cut anywhere, and of others
+/// what each is alone. What the former read of the latter is of no reduction: neither waits for the
+/// other in turn.
 void cut(Grouping& grouping, int number) {
-  const Group whole = std::exchange(grouping.group(number), {});
-  if (!is_cut_anywhere(whole)) return separate(grouping, whole.members);
-  for (std::size_t i = 0; i < whole.members.size(); i += members_of_part) {
-    const std::size_t end = std::min(i + members_of_part, whole.members.size());
-    Group part = part_of(grouping, whole, i, end);
+  Group whole = std::exchange(grouping.group(number), {});
+  const bool has_maps =
+      std::ranges::any_of(whole.members, [](const Member& m) { return !m.maps.empty(); });
+  const auto others = std::ranges::stable_partition(
+      whole.members, [&](const Member& m) { return !has_maps && is_cut_anywhere(grouping, m); });
+  const std::span<const Member> of_points(whole.members.begin(), others.begin());
+  for (std::size_t i = 0; i < of_points.size(); i += members_of_part) {
+    const auto some = of_points.subspan(i, std::min(members_of_part, of_points.size() - i));
+    Group part = part_of(grouping, whole, some);
     if (part.order != Order::none && !grouping.rules.check(part))
-      separate(grouping, part.members);
+      separate(grouping, some);
     else
       add_group(grouping, std::move(part), {});
   }
+  separate(grouping, others);
 }
 
 /// False if few members settle it: each has its inputs, a result, a value kept for a later pass,

@@ -360,6 +360,18 @@ TEST_CASE("a kernel has no more operands than launches take", "[jit][fusion]") {
     CHECK(explanation.signatures.at(0).plan.steps.size() < 40);
     for (std::size_t i = 0; i < got.size(); ++i) CHECK(same_bits(got[i], expected[i]));
   }
+  SECTION("sums beside what is computed of numbers in memory") {
+    const auto f = grad([](const std::vector<Tensor>& given) {
+      Tensor y = zeros_like(given[0]);
+      for (int i = 0; i < 80; ++i) y = y * given[0] + given[1][i];
+      return sum(y);
+    });
+    const auto g = compile(f);
+    const std::vector<Tensor> given = {tenths({10000}) * 1e-3, tenths({80})};
+    const std::vector<Tensor> expected = f(given), got = settle(g, given);
+    REQUIRE(g.explain().plan_calls > 0);
+    for (std::size_t i = 0; i < 2; ++i) CHECK(same_bits(got[i], expected[i]));
+  }
   SECTION("results of a reduction's group") {
     const auto f = [](const Tensor& x) {
       const Tensor centred = exp(x - max(x, {1}, keepdims));
