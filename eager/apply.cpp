@@ -147,9 +147,9 @@ void check_defined(const Op& op, Inputs operands) {
 
 }  // namespace
 
-Tensor apply_at_once(Expand expand, Inputs inputs) {
-  if (observed::is_any() && looks_at_elements(result_check())) return expand(inputs, {});
-  return run_expansion(expand, inputs, {});
+Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs) {
+  if (observed::is_any() && looks_at_elements(result_check())) return expand(inputs, attrs);
+  return run_expansion(expand, inputs, attrs);
 }
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {

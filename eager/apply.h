@@ -18,7 +18,7 @@ namespace nitinol {
 
 /// What `expand` makes of the inputs, of which an op is made or a gradient rule: as one kernel, if
 /// no trace and no tape is to see the ops, and no NaN is looked for in what they give.
-[[nodiscard]] Tensor apply_at_once(Expand expand, Inputs inputs);
+[[nodiscard]] Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs = {});
 
 /// The results of an op of several.
 [[nodiscard]] std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs = {});

@@ -11,6 +11,7 @@
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/create.h"
+#include "eager/ops/define.h"
 #include "eager/ops/family.h"
 #include "eager/ops/likelihood.h"
 #include "eager/ops/reduce.h"
@@ -150,6 +151,25 @@ Tensor expand_log_softmax(Inputs inputs, const Attrs& attrs) {
   return cast(shifted - log(sum(exp(shifted), axis, keepdims)), result_dtype(given));
 }
 
+// Gradients by what softmax and log_softmax give: a tape keeps that, and none of what they expand
+// to. Inputs: the result and its gradient.
+
+Tensor expand_softmax_gradient(Inputs inputs, const Attrs& attrs) {
+  const Tensor y = computed(*inputs[0]), g = computed(*inputs[1]);
+  return y * (g - sum(y * g, {attr<int64_t>(attrs, 0)}, keepdims));
+}
+
+Tensor expand_log_softmax_gradient(Inputs inputs, const Attrs& attrs) {
+  const Tensor y = computed(*inputs[0]), g = computed(*inputs[1]);
+  return g - exp(y) * sum(g, {attr<int64_t>(attrs, 0)}, keepdims);
+}
+
+template <Expand expand>
+Tensor rule_by_result(const GradientCall& c, int) {
+  const Tensor* const inputs[] = {&c.result, &c.gradient};
+  return apply_at_once(expand, inputs, c.attrs);
+}
+
 /// Inputs: x, then weight and bias as far as the flags say.
 Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
   const Tensor& given = *inputs[0];
@@ -232,8 +252,10 @@ constexpr auto statistics = family<statistics_in_full>({
     composite("var", var_attrs, expand_var, "Variance."),
     composite("std", var_attrs, expand_std, "Standard deviation."),
     composite("logsumexp", axes_keepdims_attrs, expand_logsumexp, "ln(sum(e^x))."),
-    composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis."),
-    composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
+    with_rule(composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis."),
+              rule_by_result<expand_softmax_gradient>, 0, true),
+    with_rule(composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
+              rule_by_result<expand_log_softmax_gradient>, 0, true),
     composite("layer_norm", layer_norm_attrs, expand_layer_norm,
               "(x - mean) / sqrt(var + eps) over the last axes.", -1),
     {.name = "log_likelihood",

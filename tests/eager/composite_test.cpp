@@ -202,12 +202,54 @@ TEST_CASE("a composite that draws numbers draws new ones at each call", "[eager]
 
 TEST_CASE("a tape and a trace see the expansion", "[eager][composite]") {
   const Tensor x = randn({4, 100}), g = randn({4, 100});
-  const auto loss = [g](const Tensor& t) { return sum(softmax(t) * g); };
   const Tensor y = softmax(x);
-  const Tensor expected = y * (g - sum(y * g, {-1}, keepdims));
-  const Tensor got = grad(loss)(x);
-  CHECK(max(abs(got - expected)).item<float>() < 1e-6F);
   const auto compiled = compile([](const Tensor& t) { return softmax(t); });
   for (int i = 0; i < 3; ++i) CHECK(same_bits(compiled(x), y));
   CHECK(compiled.explain().signatures[0].plan.steps.at(0).ops.size() == 6);
+  const Tensor total = logsumexp(x, {1}, keepdims);
+  const Tensor got = grad([](const Tensor& t) { return sum(logsumexp(t, {1})); })(x);
+  CHECK(max(abs(got - exp(x - total))).item<float>() < 1e-6F);
+}
+
+TEST_CASE("a tape keeps what softmax gives, and none of what it expands to", "[eager][composite]") {
+  const auto f64_of = [](const Tensor& t) { return cast(t, f64); };
+  const Tensor x = randn({64, 100}), g = randn({64, 100});
+  for (const bool is_log : {false, true}) {
+    const auto f = [is_log](const Tensor& t) { return is_log ? log_softmax(t) : softmax(t); };
+    const Variable w = parameter(x);
+    const std::size_t before = memory_statistics().in_use;
+    const Tensor y = f(w.get());
+    CHECK(memory_statistics().in_use - before <= std::size_t{64} * 100 * 4 + 4096);
+    const Tensor wide = f(f64_of(x)), wide_g = f64_of(g);
+    const Tensor expected = is_log ? wide_g - exp(wide) * sum(wide_g, {1}, keepdims)
+                                   : wide * (wide_g - sum(wide * wide_g, {1}, keepdims));
+    const auto slope = grad([&](const Tensor& t) { return sum(f(t) * g); });
+    const auto compiled = compile(slope);
+    for (int i = 0; i < 5; ++i) {
+      const Tensor got = slope(x);
+      CHECK(max(abs(f64_of(got) - expected)).item<double>() < 4e-6);
+      CHECK(same_bits(compiled(x), got));
+    }
+  }
+}
+
+TEST_CASE("a gradient rule becomes one kernel, with the same bits", "[eager][composite]") {
+  const Tensor x = randn({40, 100}), g = randn({40, 100});
+  using Function = Tensor (*)(const Tensor&);
+  for (const Function f : {Function(tanh), Function(gelu), Function(silu), Function(relu)}) {
+    const auto slope = grad([&](const Tensor& t) { return sum(f(t) * g); });
+    const auto allocations = [&](const Tensor& expected) {
+      const uint64_t before = memory_statistics().allocations;
+      const Tensor got = slope(x);
+      const uint64_t count = memory_statistics().allocations - before;
+      if (expected.is_defined()) CHECK(same_bits(got, expected));
+      return count;
+    };
+    const Tensor expected = slope(x);
+    const uint64_t op_by_op = allocations(expected);
+    static_cast<void>(allocations(expected));
+    CHECK(allocations(expected) < op_by_op);
+    const ResultCheckScope looked_at(ResultCheck::nan);  // each op is
+    CHECK(allocations(expected) >= op_by_op);
+  }
 }
