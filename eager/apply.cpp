@@ -55,14 +55,10 @@ bool is_tracked(Inputs inputs) {
   return call.match(op, inputs, number, element_of(spec.dtype, (is_first ? a : b).scalar()));
 }
 
-Tensor run_expansion(Expand expand, Inputs inputs, const Attrs& attrs) {
-  if (is_watched() || (is_tracked(inputs) && notes_gradients())) return expand(inputs, attrs);
-  return eager::run_composite(expand, inputs, attrs);
-}
-
 /// A tape is to see none of the ops that an op with a rule of its own expands to.
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
-  if (op.gradient.rule != nullptr && is_tracked(inputs) && notes_gradients()) {
+  const bool tracks = is_tracked(inputs) && notes_gradients();
+  if (tracks && op.gradient.rule != nullptr) {
     std::vector<Tensor> bare;
     std::vector<const Tensor*> operands;
     for (const Tensor* input : inputs) bare.push_back(bare_copy(*input));
@@ -71,7 +67,8 @@ Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
     note_gradient(op, inputs, attrs, result);
     return result;
   }
-  return run_expansion(op.expand, inputs, attrs);
+  if (is_watched() || tracks) return op.expand(inputs, attrs);
+  return eager::run_composite(op.expand, inputs, attrs);
 }
 
 Tensor run(const Op& op, Inputs inputs, const Attrs& attrs);
@@ -148,8 +145,10 @@ void check_defined(const Op& op, Inputs operands) {
 }  // namespace
 
 Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs) {
-  if (observed::is_any() && looks_at_elements(result_check())) return expand(inputs, attrs);
-  return run_expansion(expand, inputs, attrs);
+  const bool tracks = is_tracked(inputs) && notes_gradients(),
+             checks = observed::is_any() && looks_at_elements(result_check());
+  if (is_watched() || tracks || checks) return expand(inputs, attrs);
+  return eager::run_composite(expand, inputs, attrs);
 }
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {

@@ -211,7 +211,8 @@ TEST_CASE("a tape and a trace see the expansion", "[eager][composite]") {
   CHECK(max(abs(got - exp(x - total))).item<float>() < 1e-6F);
 }
 
-TEST_CASE("a tape keeps what softmax gives, and none of what it expands to", "[eager][composite]") {
+TEST_CASE("a tape keeps what softmax gives, and none of what it expands to",
+          "[eager][composite][host]") {
   const auto f64_of = [](const Tensor& t) { return cast(t, f64); };
   const Tensor x = randn({64, 100}), g = randn({64, 100});
   for (const bool is_log : {false, true}) {
@@ -233,7 +234,7 @@ TEST_CASE("a tape keeps what softmax gives, and none of what it expands to", "[e
   }
 }
 
-TEST_CASE("a tape keeps what layer_norm is given", "[eager][composite]") {
+TEST_CASE("a tape keeps what layer_norm is given", "[eager][composite][host]") {
   const Tensor x = randn({64, 100}), g = randn({64, 100});
   const Variable of_x = parameter(x), weight = parameter(randn({100})),
                  bias = parameter(ones({100}));
@@ -263,7 +264,8 @@ TEST_CASE("a tape keeps what layer_norm is given", "[eager][composite]") {
   }
 }
 
-TEST_CASE("a gradient rule becomes one kernel, with the same bits", "[eager][composite]") {
+// Of the host, whose memory is counted.
+TEST_CASE("a gradient rule becomes one kernel, with the same bits", "[eager][composite][host]") {
   const Tensor x = randn({40, 100}), g = randn({40, 100});
   using Function = Tensor (*)(const Tensor&);
   for (const Function f : {Function(tanh), Function(gelu), Function(silu), Function(relu)}) {
