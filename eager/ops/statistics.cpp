@@ -170,19 +170,12 @@ Tensor rule_by_result(const GradientCall& c, int) {
   return apply_at_once(expand, inputs, c.attrs);
 }
 
-/// x without weight and bias, and what it was multiplied by.
-struct Normalised {
-  Tensor values, scale;
-};
-
-Dims normalised_axes(const Attrs& attrs) {
+/// Inputs: x, then weight and bias as far as the flags say.
+Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
+  const Tensor& given = *inputs[0];
   Dims axes;
   for (int64_t i = attr<int64_t>(attrs, 0); i > 0; --i) axes.push_back(-i);
-  return axes;
-}
-
-Normalised normalised(const Tensor& x, const Attrs& attrs) {
-  const Dims axes = normalised_axes(attrs);
+  const Tensor x = computed(given);
   const Tensor deviation = x - mean_of(x, axes, keepdims);
   const double count = as_computed(x, static_cast<double>(reduced_count("layer_norm", x, axes)));
   // The mean was rounded: `shift` is what it lacks. A row's few numbers are computed in float64.
@@ -190,45 +183,12 @@ Normalised normalised(const Tensor& x, const Attrs& attrs) {
   const Tensor squares = cast(sum(deviation * deviation, axes, keepdims), f64);
   const Tensor shift = total / count;
   const Tensor variance = not_negative((squares - shift * total) / count);
-  const Tensor scale = cast(rsqrt(variance + as_computed(x, attr<double>(attrs, 1))), x.dtype());
-  return {(deviation - cast(shift, x.dtype())) * scale, scale};
-}
-
-/// Inputs: x, then weight and bias as far as the flags say.
-Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
-  const Tensor& given = *inputs[0];
-  Tensor result = normalised(computed(given), attrs).values;
+  const Tensor scale = rsqrt(variance + as_computed(x, attr<double>(attrs, 1)));
+  Tensor result = (deviation - cast(shift, x.dtype())) * cast(scale, x.dtype());
   std::size_t next = 1;
   if (attr<bool>(attrs, 2)) result *= computed(*inputs[next++]);
   if (attr<bool>(attrs, 3)) result += computed(*inputs[next]);
   return cast(result, result_dtype(given));
-}
-
-/// By x, of n = normalised(x). Inputs: x, the result's gradient g, and weight if there is one.
-/// (g - mean(g) - n mean(g n)) scale, with g times weight.
-Tensor expand_layer_norm_gradient(Inputs inputs, const Attrs& attrs) {
-  const Tensor x = computed(*inputs[0]);
-  const Dims axes = normalised_axes(attrs);
-  const auto [n, scale] = normalised(x, attrs);
-  Tensor g = computed(*inputs[1]);
-  if (attr<bool>(attrs, 2)) g *= computed(*inputs[2]);
-  return (g - mean_of(g, axes, keepdims) - n * mean_of(g * n, axes, keepdims)) * scale;
-}
-
-/// By weight: the sum of this over what is not normalised. Inputs: x, the result's gradient.
-Tensor expand_layer_norm_weight_gradient(Inputs inputs, const Attrs& attrs) {
-  return computed(*inputs[1]) * normalised(computed(*inputs[0]), attrs).values;
-}
-
-Tensor layer_norm_rule(const GradientCall& c, int k) {
-  const bool has_weight = attr<bool>(c.attrs, 2);
-  const Tensor* const inputs[] = {&c.inputs[0], &c.gradient, has_weight ? &c.inputs[1] : nullptr};
-  if (k == 0) {
-    return apply_at_once(expand_layer_norm_gradient, Inputs(inputs, has_weight ? 3 : 2), c.attrs);
-  }
-  const bool is_weight = has_weight && k == 1;
-  return is_weight ? apply_at_once(expand_layer_norm_weight_gradient, Inputs(inputs, 2), c.attrs)
-                   : c.gradient;
 }
 
 // The gradient of log_likelihood() is what the labels want less softmax(scores). As a rule of one
@@ -296,9 +256,8 @@ constexpr auto statistics = family<statistics_in_full>({
               rule_by_result<expand_softmax_gradient>, 0, true),
     with_rule(composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
               rule_by_result<expand_log_softmax_gradient>, 0, true),
-    with_rule(composite("layer_norm", layer_norm_attrs, expand_layer_norm,
-                        "(x - mean) / sqrt(var + eps) over the last axes.", -1),
-              layer_norm_rule, 0b11),
+    composite("layer_norm", layer_norm_attrs, expand_layer_norm,
+              "(x - mean) / sqrt(var + eps) over the last axes.", -1),
     {.name = "log_likelihood",
      .kind = OpKind::composite,
      .arity = 2,

@@ -234,36 +234,6 @@ TEST_CASE("a tape keeps what softmax gives, and none of what it expands to",
   }
 }
 
-TEST_CASE("a tape keeps what layer_norm is given", "[eager][composite][host]") {
-  const Tensor x = randn({64, 100}), g = randn({64, 100});
-  const Variable of_x = parameter(x), weight = parameter(randn({100})),
-                 bias = parameter(ones({100}));
-  const auto f = [&](const Tensor& t) { return layer_norm(t, {.weight = weight, .bias = bias}); };
-  const std::size_t before = memory_statistics().in_use;
-  const Tensor y = f(of_x.get());
-  CHECK(memory_statistics().in_use - before <= std::size_t{64} * 100 * 4 + 4096);
-  const auto step = [&](const Tensor& t) {
-    weight.clear_grad();
-    bias.clear_grad();
-    const Tensor by_x = grad([&](const Tensor& at) { return sum(f(at) * g); })(t);
-    sum(f(t) * g).backward();
-    return std::vector<Tensor>{by_x, weight.grad(), bias.grad()};
-  };
-  const Tensor wide = cast(x, f64), n = layer_norm(wide, {});
-  const Tensor scale = 1 / sqrt(var(wide, {1}, 0, keepdims) + 1e-5);
-  const Tensor scaled = cast(g, f64) * cast(weight.get(), f64);
-  const Tensor by_x =
-      scale * (scaled - mean(scaled, {1}, keepdims) - n * mean(scaled * n, {1}, keepdims));
-  const auto compiled = compile(step);
-  for (int i = 0; i < 5; ++i) {
-    const std::vector<Tensor> got = step(x), of_compiled = compiled(x);
-    CHECK(max(abs(cast(got[0], f64) - by_x)).item<double>() < 4e-6);
-    CHECK(max(abs(cast(got[1], f64) - sum(cast(g, f64) * n, {0}))).item<double>() < 4e-5);
-    CHECK(max(abs(cast(got[2], f64) - sum(cast(g, f64), {0}))).item<double>() < 4e-5);
-    for (std::size_t k = 0; k < 3; ++k) CHECK(same_bits(of_compiled[k], got[k]));
-  }
-}
-
 // Of the host, whose memory is counted.
 TEST_CASE("a gradient rule becomes one kernel, with the same bits", "[eager][composite][host]") {
   const Tensor x = randn({40, 100}), g = randn({40, 100});
