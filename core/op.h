@@ -126,7 +126,7 @@ struct Gradient {
   /// The gradient of input k, or an undefined tensor for none. It may have any shape that the input
   /// was broadcast to, and any floating dtype: it is summed and cast.
   Tensor (*rule)(const GradientCall& call, int k) = nullptr;
-  uint32_t looks_at_inputs = 0;  ///< bit k: at input k
+  uint32_t looks_at_inputs = 0;  ///< bit k: at input k; ops of any number of inputs look at none
   bool looks_at_result = false;
   bool is_zero = false;  ///< constant almost everywhere, or not a function of floating values
 

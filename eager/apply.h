@@ -16,8 +16,8 @@ namespace nitinol {
 [[nodiscard]] Tensor apply(const Op& op, std::initializer_list<const Tensor*> inputs,
                            const Attrs& attrs = {});
 
-/// What `expand` makes of the inputs, of which an op is made or a gradient rule: as one kernel, if
-/// no trace and no tape is to see the ops, and no NaN is looked for in what they give.
+/// What a gradient rule, written as `expand`, makes of the inputs: as one kernel, as composite ops
+/// are, if no trace and no tape is to see its ops, and no NaN is looked for in what they give.
 [[nodiscard]] Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs = {});
 
 /// The results of an op of several.

@@ -131,8 +131,10 @@ std::size_t NestRules::operands_of(const Group& group) const {
     const bool looks_up = node.op->lookup != nullptr;
     if (looks_up) others += numbers_of_lookup + 1;
     for (std::size_t k = looks_up ? 1 : 0; k < node.inputs.size(); ++k) {
-      add_operand(group, node.inputs[k], contents);
-      add_load(group, member, node.inputs[k], loads);
+      if (needs_no_memory(graph_, fusion_, node.inputs[k]))
+        add_numbers(node.inputs[k], contents);
+      else
+        add_load(group, member, node.inputs[k], loads);
     }
     if (fusion_.is_materialised[member.value]) ++others;
     if (node.op->kind == OpKind::create) ++others;
@@ -146,7 +148,7 @@ std::size_t NestRules::operands_of(const Group& group) const {
 void NestRules::add_load(const Group& group, const Member& member, Value input,
                          std::vector<Load>& loads) const {
   const Value base = fusion_.bases[input];
-  if (needs_no_memory(graph_, fusion_, input) || group.find(base) != nullptr) return;
+  if (group.find(base) != nullptr) return;
   const Access access = leaf_access(graph_, member, input).value_or(Access{});
   const Load load = {base, access.offset, squeezed(access), member.level};
   if (std::ranges::find(loads, load) == loads.end()) loads.push_back(load);

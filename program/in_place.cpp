@@ -57,9 +57,11 @@ bool reads(const ProgramStep& step, Value value) {
 }
 
 /// True if every read of `input` in the step is of the very element being written: one pass, the
-/// same strides.
-bool reads_where_it_writes(const ProgramStep& step, Value input, std::size_t written) {
-  if (step.operands[written].byte_offset != 0) return false;
+/// same strides. A reduction may read it again after it has stored.
+bool reads_where_it_writes(const StepDraft& draft, Value input, std::size_t written) {
+  const ProgramStep& step = draft.out;
+  const bool is_one_pass = draft.kernel && draft.kernel->order == Order::none;
+  if (!is_one_pass || step.operands[written].byte_offset != 0) return false;
   const std::size_t rank = step.sizes.size();
   const auto strides = [&](std::size_t k) {
     return std::span(step.strides).subspan(k * rank, rank);
@@ -90,9 +92,7 @@ bool may_overwrite(const Graph& graph, const Uses& uses, const StepDraft& step, 
     return false;
   if (!reads(step.out, input)) return true;
   if (step.updates_first) return is_first_alone(step.out, input);
-  // A reduction may read the input again after it has stored.
-  const bool is_one_pass = step.kernel && step.kernel->order == Order::none;
-  return is_one_pass && reads_where_it_writes(step.out, input, written);
+  return reads_where_it_writes(step, input, written);
 }
 
 /// What the step has to do if it stores where `input` lies. (A run may find that it must not.)
@@ -164,7 +164,7 @@ constexpr std::size_t least_shared = std::size_t{64} << 10;
 void share_places_of(ProgramDraft& draft, const Uses& uses, const std::vector<bool>& is_own,
                      std::size_t s) {
   StepDraft& step = draft.steps[s];
-  if (!step.kernel || step.kernel->order != Order::none) return;
+  if (!step.kernel) return;
   std::vector<Value> taken;
   for (std::size_t k = 0; k < step.out.operands.size(); ++k) {
     Operand& operand = step.kernel->operands[k];
@@ -176,7 +176,7 @@ void share_places_of(ProgramDraft& draft, const Uses& uses, const std::vector<bo
       return input < is_own.size() && is_own[input] && uses.last[input] == s &&
              uses.first[input] < s && std::ranges::find(taken, input) == taken.end() &&
              bytes_of(draft.graph[input].spec) == bytes_of(draft.graph[v].spec) &&
-             reads_where_it_writes(step.out, input, k);
+             reads_where_it_writes(step, input, k);
     };
     const auto found = std::ranges::find_if(step.out.reads, is_free);
     if (found == step.out.reads.end()) continue;

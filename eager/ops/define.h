@@ -126,7 +126,7 @@ consteval Op ternary_op(std::string_view name, Types<T...> types, F f, std::stri
   return elementwise_op<3>(name, types, f, summary);
 }
 
-/// F(x, g), of several operations.
+/// F(x, g), of several operations, by apply_at_once().
 template <class F>
 Tensor at_once(const Tensor& x, const Tensor& g) {
   const Tensor* const inputs[] = {&x, &g};

@@ -202,7 +202,10 @@ TEST_CASE("a composite that draws numbers draws new ones at each call", "[eager]
 
 TEST_CASE("a tape and a trace see the expansion", "[eager][composite]") {
   const Tensor x = randn({4, 100}), g = randn({4, 100});
+  const auto loss = [g](const Tensor& t) { return sum(softmax(t) * g); };
   const Tensor y = softmax(x);
+  const Tensor expected = y * (g - sum(y * g, {-1}, keepdims));
+  CHECK(max(abs(grad(loss)(x) - expected)).item<float>() < 1e-6F);
   const auto compiled = compile([](const Tensor& t) { return softmax(t); });
   for (int i = 0; i < 3; ++i) CHECK(same_bits(compiled(x), y));
   CHECK(compiled.explain().signatures[0].plan.steps.at(0).ops.size() == 6);
