@@ -11,8 +11,12 @@
 #include "fusion/kernel_name.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <functional>
 #include <span>
+#include <unordered_map>
 #include <utility>
+#include <vector>
 
 namespace nitinol::fusion {
 namespace {
@@ -243,6 +247,53 @@ void place_scratch(Kernel& kernel, const std::vector<Dims>& strides) {
   }
 }
 
+// ---- equal instructions
+
+struct HashOfInstr {
+  std::size_t operator()(const ScalarInstr& instr) const {
+    std::size_t hash = std::hash<uint64_t>{}(instr.imm);
+    const std::size_t kind =
+        static_cast<std::size_t>(instr.op) * 64 + static_cast<std::size_t>(instr.type);
+    for (const std::size_t part :
+         {kind, std::size_t{instr.a}, std::size_t{instr.b}, std::size_t{instr.c}})
+      hash = (hash ^ part) * 0x9e3779b97f4a7c15U;
+    return hash;
+  }
+};
+
+/// What several members compute, or one of them twice, is computed once: gelu and its slope, say,
+/// share most of their instructions. Backends are not left to find that: long programs are split
+/// before a compiler sees them (backends/cpu/jit/pieces.h).
+void merge_equal_instructions(Stage& stage) {
+  const std::vector<ScalarInstr> given = std::exchange(stage.program.instrs, {});
+  std::vector<uint32_t> places(given.size());
+  std::unordered_map<ScalarInstr, uint32_t, HashOfInstr> known;
+  // What is computed inside an if_any is known there alone.
+  std::vector<ScalarInstr> inside;
+  std::vector<std::size_t> begins;
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    ScalarInstr instr = given[i];
+    const int count = operand_count(instr.op);
+    if (count > 0) instr.a = places[instr.a];
+    if (count > 1) instr.b = places[instr.b];
+    if (count > 2) instr.c = places[instr.c];
+    places[i] = static_cast<uint32_t>(stage.program.instrs.size());
+    if (instr.op == ScalarOp::begin_if) {
+      begins.push_back(inside.size());
+    } else if (instr.op == ScalarOp::end_if) {
+      for (; inside.size() > begins.back(); inside.pop_back()) known.erase(inside.back());
+      begins.pop_back();
+    } else {
+      const auto [found, is_new] = known.try_emplace(instr, places[i]);
+      places[i] = found->second;
+      if (!is_new) continue;
+      if (!begins.empty()) inside.push_back(instr);
+    }
+    stage.program.instrs.push_back(instr);
+  }
+  for (Sink& sink : stage.sinks) sink.value = places[sink.value];
+}
+
 // ---- native loops
 
 /// What is one op's formula of operands as they lie, and its check, brings eager's loops: equal
@@ -313,7 +364,10 @@ Lowered lower(const Graph& graph, const Fusion& fusion, const Group& group,
   const bool is_one_op = group.members.size() == 1;
   arrange_loops(draft.out, draft.sizes, group.reduced.size(), std::move(draft.strides), limits,
                 is_one_op);
-  if (is_one_op) find_prebuilt(graph, graph[group.members[0].value], kernel);
+  if (is_one_op)
+    find_prebuilt(graph, graph[group.members[0].value], kernel);
+  else
+    std::ranges::for_each(kernel.stages, merge_equal_instructions);
   return std::move(draft.out);
 }
 

@@ -117,6 +117,27 @@ TEST_CASE("a power by a known number takes the instructions for that number", "[
   CHECK(power("2.5").operands.size() == 3);
 }
 
+TEST_CASE("what ops of one kernel have in common is computed once", "[jit][lowering]") {
+  const auto count = [](const std::string& ops) {
+    return kernel_of("a: f32[8] = input; x = neg a; " + ops).stages[0].program.instrs.size();
+  };
+  const std::size_t one = count("y = gelu x; z = neg y; return z");
+  CHECK(count("y = gelu x; s = gelu_slope x; return y s") < one + 10);
+  // The same op twice, and one that adds nothing.
+  CHECK(count("y = gelu x; t = gelu x; z = add y t; return z") == one);
+  // What sin computes of numbers far out is not there for cos where no lane of a vector is.
+  const std::size_t sine = count("y = sin x; z = neg y; return z");
+  const std::size_t both = count("y = sin x; z = cos x; return y z");
+  CHECK(both < 2 * sine - 10);
+  Tensor x = randn({3000}) * 10;
+  x = where(arange(3000) % 700 == 0, x * 1e7, x);
+  const auto f =
+      compile([](const Tensor& t) { return std::pair(sin(t) * gelu(t), cos(t) + gelu(t)); });
+  const auto [a, b] = settle(f, x);
+  CHECK(same_bits(a, sin(x) * gelu(x)));
+  CHECK(same_bits(b, cos(x) + gelu(x)));
+}
+
 TEST_CASE("kept values give eager's bits", "[jit][lowering]") {
   for (const DType dtype : {f16, bf16, f32, f64}) {
     for (const Shape& shape : {Shape{7, 1}, Shape{70, 17}, Shape{3, 1000}, Shape{2, 9001}}) {
