@@ -12,7 +12,7 @@
 // then `/`: one group, three passes over each row while it is in cache.
 //
 // A value is never computed in two groups; within one it may be computed again in a later pass over
-// the row.
+// the row. At the end groups that read the same, as sin(x) and cos(x) do, become one.
 // Being greedy has a price, part of which postpone.cpp gives back.
 #include "fusion/fuse.h"
 
@@ -22,6 +22,7 @@
 #include "fusion/nest_rules.h"
 #include "fusion/pieces.h"
 #include "fusion/postpone.h"
+#include "fusion/siblings.h"
 
 #include <algorithm>
 #include <span>
@@ -344,6 +345,7 @@ Fusion fuse(const Graph& graph, bool is_enabled, const DeviceLimits& limits) {
   for (Value v = 0; v < graph.nodes.size(); ++v) place(grouping, v, is_enabled);
   if (is_enabled) {
     join_readers_of_views(grouping);
+    unite_siblings(graph, grouping.fusion, grouping.rules, grouping.order);
     postpone(graph, grouping.fusion,
              [&](const Group& group) { return grouping.rules.check(group).has_value(); });
   }

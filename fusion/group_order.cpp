@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 namespace nitinol::fusion {
 namespace {
@@ -172,6 +173,16 @@ void GroupOrder::merge(Value from, Value to) {
   merge_roots(first, second);
   unlink(second);
   parent_[second] = first;
+}
+
+bool GroupOrder::unite(Value a, Value b) {
+  Value first = group_of(a), second = group_of(b);
+  if (place_[second] < place_[first]) std::swap(first, second);
+  const bool is_read = std::ranges::any_of(
+      operands_of(second), [&](Value operand) { return group_of(operand) == first; });
+  if (is_read || has_path_through_others(first, second)) return false;
+  merge(first, second);
+  return true;
 }
 
 void GroupOrder::merge_operands(Value from, Value to) {

@@ -24,6 +24,8 @@ class GroupOrder {
   [[nodiscard]] bool has_path_through_others(Value from, Value to);
   /// Makes one group of `from` and `to`, which reads it, and through no third group.
   void merge(Value from, Value to);
+  /// Makes one group of two of which neither depends on the other. False if one does, or perhaps.
+  [[nodiscard]] bool unite(Value a, Value b);
 
  private:
   static constexpr Value none = UINT32_MAX;

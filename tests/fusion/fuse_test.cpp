@@ -9,6 +9,7 @@
 #include "tests/same_bits.h"
 
 #include <catch2/catch.hpp>
+#include <fmt/format.h>
 
 using namespace nitinol;
 using namespace nitinol::test;
@@ -126,6 +127,63 @@ TEST_CASE("other shapes are other groups", "[jit][fusion]") {
         "exp | exp");
 }
 
+TEST_CASE("groups that read the same are one", "[jit][fusion]") {
+  const std::string two = "a: f32[3, 4] = input; b: f32[3, 4] = input; ";
+  CHECK(groups("a: f32[8] = input; b = sin a; c = cos a; return b c") == "sin cos");
+  CHECK(groups(two + "c = mul a b; d = neg c; e = add a b; f = exp e; return d f") ==
+        "mul neg add exp");
+  CHECK(groups(two + "v: f32[3, 4] = input; c = mul a b; d = add v b; e = sub v a; return c d e") ==
+        "mul add sub");
+  CHECK(groups(two + "c = sin a; d = cos b; return c d") == "sin | cos");
+  // They read one row, or one number, again and again.
+  CHECK(groups(two + "v: f32[4] = input; n: f32[] = input; w = expand v shape=[3, 4]; "
+                     "c = add a v; d = mul b v; e = mul b n; f = sub a n; g = maximum b w; "
+                     "return c d e f g") == "add sub | mul mul maximum");
+  CHECK(
+      groups("a: f32[3, 4] = input; b = sin a; c = reshape a shape=[12]; d = cos c; return b d") ==
+      "sin | cos");
+  CHECK(groups("a: i64[4] = input; t: f32[9] = input; b = neg a; c = take t a; return b c") ==
+        "neg | take");
+}
+
+TEST_CASE("no group that depends on another is its sibling", "[jit][fusion]") {
+  // By itself, and through a third.
+  const std::string turned = "a: f32[4, 4] = input; b = exp a; c = permute b axes=[1, 0]; ";
+  CHECK(groups(turned + "d = mul c a; return b d") == "exp | mul");
+  CHECK(groups(turned + "d = neg c; e = permute d axes=[1, 0]; f = mul e a; return b d f") ==
+        "exp | neg | mul");
+  // What began later is what the other, which goes on, waits for.
+  CHECK(groups("a: f32[4, 4] = input; b = exp a; c = sin a; d = permute c axes=[1, 0]; "
+               "e = mul b d; return b c e") == "exp mul | sin");
+}
+
+TEST_CASE("siblings wait for no call, and keep nothing in memory over one", "[jit][fusion]") {
+  const std::string product =
+      "x: f32[8, 8] = input; w: f32[8, 8] = input; b = sin x; m = matmul b w; ";
+  CHECK(groups(product + "c = cos x; return m c") == "sin | cos");
+  CHECK(groups(product + "c = mul x m; d = neg x; return c d") == "sin | mul neg");
+  // x is made here; cos is the last to read it, and takes its place.
+  const std::string made =
+      "a: f32[8, 8] = input; w: f32[8, 8] = input; x = matmul a w; "
+      "b = sin x; m = matmul b w; ";
+  CHECK(groups(made + "c = cos x; return m c") == "sin cos");
+  CHECK(groups(made + "c = cos x; d = matmul x m; return m c d") == "sin | cos");
+  CHECK(groups(made + "c = cos x; return m c x") == "sin | cos");
+  CHECK(groups(made + "c = cos x; d = exp x; return m c d") == "sin | cos exp");
+}
+
+TEST_CASE("siblings read and store no more than a processor follows", "[jit][fusion]") {
+  std::string text = "a: f32[8] = input; ", results = "return";
+  for (int i = 0; i < 20; ++i) {
+    text += fmt::format("b{0}: f32[8] = input; c{0} = mul a b{0}; ", i);
+    results += fmt::format(" c{}", i);
+  }
+  const std::string names = groups(text + results);
+  CHECK(names ==
+        "mul mul mul mul mul mul mul | mul mul mul mul mul mul mul | "
+        "mul mul mul mul mul mul");
+}
+
 TEST_CASE("a transpose with one reader is an index map", "[jit][fusion]") {
   CHECK(groups("a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = neg c; return d") ==
         "exp neg");
@@ -135,7 +193,7 @@ TEST_CASE("what a transpose and another read is in memory", "[jit][fusion]") {
   CHECK(groups("a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = neg c; return d "
                "b") == "exp | neg");
   CHECK(groups("a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = neg c; e = sin c; "
-               "return d e") == "exp | neg | sin");
+               "return d e") == "exp | neg sin");
 }
 
 TEST_CASE("two parts of a value are two points: two groups", "[jit][fusion]") {

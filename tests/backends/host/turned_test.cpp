@@ -1,6 +1,5 @@
 // Short rows, of which vectors take many (Order::turned), and rows that lie side by side
 // (Order::across): the bits of Order::lanes, which eager code follows op by op.
-#include "core/kernel.h"
 #include "tests/jit/calls.h"
 #include "tests/same_bits.h"
 

@@ -1,0 +1,15 @@
+// Siblings: groups that read the same, and none of them another.
+#pragma once
+
+#include "core/graph.h"
+#include "fusion/fuse.h"
+#include "fusion/group_order.h"
+#include "fusion/nest_rules.h"
+
+namespace nitinol::fusion {
+
+/// Makes one group of elementwise ones of one shape that read the same, so that it comes from
+/// memory once, where that makes nothing wait and takes no more memory.
+void unite_siblings(const Graph& graph, Fusion& fusion, const NestRules& rules, GroupOrder& order);
+
+}  // namespace nitinol::fusion
