@@ -4,6 +4,9 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+#include <vector>
+
 namespace nitinol::bench {
 
 namespace {
@@ -50,6 +53,26 @@ void elementwise_rows(Timer& timer) {
     };
     time_both(timer, "W1e", arrays_of(3, rows * columns), w1e, normal(0, {rows, columns}),
               normal(1, {columns}), normal(2, {columns}), normal(3, {rows, columns}));
+  }
+}
+
+void result_rows(Timer& timer) {
+  const auto rotation = [](const Tensor& x, const Tensor& y, const Tensor& c, const Tensor& s) {
+    return std::pair(c * x - s * y, s * x + c * y);
+  };
+  const auto lorenz = [](const Tensor& x, const Tensor& y, const Tensor& z) {
+    return std::vector{10 * (y - x), x * (28 - z) - y, x * y - 2.6 * z};
+  };
+  const auto sincos = [](const Tensor& x) { return std::pair(sin(x), cos(x)); };
+  if (!timer.wants("results")) return;
+  for (const auto& [suffix, n] : sizes) {
+    const auto name = [end = suffix](const char* which) {
+      return fmt::format("results.{}{}", which, end);
+    };
+    const Tensor x = normal(0, {n}), y = normal(1, {n}), z = normal(2, {n}), w = normal(3, {n});
+    time_both(timer, name("rotation"), arrays_of(6, n), rotation, x, y, z, w);
+    time_both(timer, name("lorenz"), arrays_of(6, n), lorenz, x, y, z);
+    time_both(timer, name("sincos"), arrays_of(3, n), sincos, x);
   }
 }
 

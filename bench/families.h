@@ -7,6 +7,7 @@
 namespace nitinol::bench {
 
 void elementwise_rows(Timer& timer);  ///< W1: chains of 3 to 30 operations
+void result_rows(Timer& timer);       ///< results: several of the same arrays
 void power_rows(Timer& timer);        ///< pow: exponents beside the products they are
 void reduction_rows(Timer& timer);    ///< W2: over [4096, 1024]
 void axis_rows(Timer& timer);         ///< axis: reductions along either axis, of several dtypes

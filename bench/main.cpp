@@ -139,6 +139,7 @@ std::vector<Row> measure(const Options& options) {
 
 void time_rows(Timer& timer) {
   nitinol::bench::elementwise_rows(timer);
+  nitinol::bench::result_rows(timer);
   nitinol::bench::power_rows(timer);
   nitinol::bench::reduction_rows(timer);
   nitinol::bench::axis_rows(timer);

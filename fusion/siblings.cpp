@@ -72,8 +72,7 @@ class Siblings {
   [[nodiscard]] bool may_unite(Value v) {
     const Group& group = group_of(v);
     return group.order == Order::none && std::ranges::all_of(group.members, [&](const Member& m) {
-             const Op& op = *graph_[m.value].op;
-             return m.maps.empty() && op.effect == Effect::none && op.lookup == nullptr;
+             return m.maps.empty() && graph_[m.value].op->effect == Effect::none;
            });
   }
 

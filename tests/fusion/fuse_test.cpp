@@ -142,6 +142,9 @@ TEST_CASE("groups that read the same are one", "[jit][fusion]") {
   CHECK(
       groups("a: f32[3, 4] = input; b = sin a; c = reshape a shape=[12]; d = cos c; return b d") ==
       "sin | cos");
+  // One of them reads it turned, and none of both may fail.
+  CHECK(groups("a: f32[4, 4] = input; b = exp a; c = permute b axes=[1, 0]; d = neg c; e = sin a; "
+               "return d e") == "exp neg | sin");
   CHECK(groups("a: i64[4] = input; t: f32[9] = input; b = neg a; c = take t a; return b c") ==
         "neg | take");
 }
@@ -167,9 +170,17 @@ TEST_CASE("siblings wait for no call, and keep nothing in memory over one", "[ji
       "a: f32[8, 8] = input; w: f32[8, 8] = input; x = matmul a w; "
       "b = sin x; m = matmul b w; ";
   CHECK(groups(made + "c = cos x; return m c") == "sin cos");
+  CHECK(groups(made + "n = matmul a a; c = mul x n; return m c") == "sin | mul");
   CHECK(groups(made + "c = cos x; d = matmul x m; return m c d") == "sin | cos");
   CHECK(groups(made + "c = cos x; return m c x") == "sin | cos");
   CHECK(groups(made + "c = cos x; d = exp x; return m c d") == "sin | cos exp");
+}
+
+TEST_CASE("what is computed again on purpose has no sibling before", "[jit][fusion]") {
+  Graph graph =
+      parse("a: f32[4] = input; b = sin a; c = cos a; d = exp a; return b c d", all_ops());
+  for (const std::size_t v : {2, 3}) graph.nodes[v].repetition = 7;
+  CHECK(groups_of(graph) == "sin | cos exp");
 }
 
 TEST_CASE("siblings read and store no more than a processor follows", "[jit][fusion]") {

@@ -31,6 +31,10 @@ class Naive {
       return group != group_[from] && leads_to(group_[from], group, seen);
     });
   }
+  [[nodiscard]] bool depends(Value from, Value to) const {
+    std::vector<bool> seen(group_.size(), false);
+    return leads_to(group_[from], group_[to], seen);
+  }
 
  private:
   [[nodiscard]] std::vector<Value> groups_read_by(Value group) const {
@@ -99,6 +103,31 @@ TEST_CASE("a third group between two is found, whatever has merged", "[jit][fusi
   }
   CHECK(paths > 1000);
   CHECK(merges > 1000);
+}
+
+TEST_CASE("groups of which neither depends on the other are united", "[jit][fusion]") {
+  std::mt19937 random(6);
+  int refused = 0, united = 0;
+  for (int round = 0; round < 300; ++round) {
+    constexpr Value inputs = 4, count = 40;
+    const Graph graph = random_graph(random, inputs, count);
+    const fusion::Reads reads(graph, fusion::bases_of(graph));
+    fusion::GroupOrder order(reads);
+    Naive naive(reads);
+    for (Value v = inputs; v < count; ++v) order.add(v);
+    for (int i = 0; i < 40; ++i) {
+      const Value a = inputs + static_cast<Value>(random() % (count - inputs)),
+                  b = inputs + static_cast<Value>(random() % (count - inputs));
+      if (naive.are_one(a, b)) continue;
+      INFO("round " << round << ", " << a << " and " << b);
+      const bool is_free = !naive.depends(a, b) && !naive.depends(b, a);
+      REQUIRE(order.unite(a, b) == is_free);
+      if (is_free) naive.merge(a, b);
+      ++(is_free ? united : refused);
+    }
+  }
+  CHECK(refused > 1000);
+  CHECK(united > 1000);
 }
 
 TEST_CASE("values are read through views", "[jit][fusion]") {
