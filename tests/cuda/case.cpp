@@ -114,6 +114,24 @@ Reach reach_of(const Kernel& kernel, const Launch& launch, std::size_t k) {
   return {reach.low * bytes, (reach.high + 1) * bytes};
 }
 
+void for_each_element(const Case& value, std::size_t k, FunctionRef<void(int64_t offset)> take) {
+  const std::size_t loops = value.sizes.size();
+  std::vector<int64_t> at(loops, 0);
+  if (std::ranges::count(value.sizes, 0) > 0) return;
+  for (int64_t offset = 0;;) {
+    take(offset);
+    std::size_t loop = loops;
+    for (; loop > 0; --loop) {
+      const int64_t stride = value.strides[k * loops + loop - 1];
+      offset += stride;
+      if (++at[loop - 1] < value.sizes[loop - 1]) break;
+      offset -= stride * at[loop - 1];
+      at[loop - 1] = 0;
+    }
+    if (loop == 0) return;
+  }
+}
+
 cuda::Schedule schedule_of(const Case& value) {
   std::vector<void*> buffers;
   for (const CaseMemory& memory : value.memory)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/text/schedule.h"
+#include "core/function_ref.h"
 #include "core/kernel.h"
 #include "core/launch.h"
 
@@ -19,8 +20,10 @@ namespace nitinol::test {
 struct CaseMemory {
   int32_t same_as = -1;  ///< an earlier operand with the same first element, whose memory it is
   int64_t first = 0;     ///< bytes from the lowest element to that at index 0
-  uint32_t misalignment = 0;             ///< of the element at index 0: its address modulo 64
-  std::vector<std::byte> before, after;  ///< inputs: `after` is empty
+  uint32_t misalignment = 0;  ///< of the element at index 0: its address modulo 64
+  /// Inputs: `after` is empty. What lies between the elements is the same in both: it may be of
+  /// another output, as of two pieces of one tensor.
+  std::vector<std::byte> before, after;
 };
 
 struct Case {
@@ -40,6 +43,9 @@ struct Reach {
   int64_t low, high;
 };
 [[nodiscard]] Reach reach_of(const Kernel& kernel, const Launch& launch, std::size_t k);
+
+/// Calls take(offset in elements) for each point of operand k.
+void for_each_element(const Case& value, std::size_t k, FunctionRef<void(int64_t offset)> take);
 
 /// The schedule of a case; addresses matter by their remainders alone.
 [[nodiscard]] cuda::Schedule schedule_of(const Case& value);

@@ -107,7 +107,7 @@ class CollectingExecutable final : public Executable {
       if (status != 0) launch.status->code = status;
     }
     for (std::size_t k = 0; k < kernel_.operands.size(); ++k) {
-      if (kernel_.operands[k].role == Role::output) value.memory[k].after = bytes_at(launch, k);
+      if (kernel_.operands[k].role == Role::output) value.memory[k].after = after(value, launch, k);
     }
     collection_.add(value);
   }
@@ -129,6 +129,20 @@ class CollectingExecutable final : public Executable {
     const Reach reach = reach_of(kernel_, launch, k);
     const auto* const first = static_cast<const std::byte*>(launch.buffers[k]);
     return {first + reach.low, first + reach.high};
+  }
+
+  /// What the launch has left of output k. What lies between its elements may be another's.
+  [[nodiscard]] std::vector<std::byte> after(const Case& value, const Launch& launch,
+                                             std::size_t k) const {
+    const std::vector<std::byte> left = bytes_at(launch, k);
+    if (std::ranges::count(launch.sizes, 0) > 0) return left;
+    std::vector<std::byte> result = value.memory[k].before;
+    const auto bytes = static_cast<int64_t>(size_of(kernel_.operands[k].dtype));
+    for_each_element(value, k, [&](int64_t offset) {
+      const int64_t at = value.memory[k].first + offset * bytes;
+      std::copy_n(left.begin() + at, bytes, result.begin() + at);
+    });
+    return result;
   }
 
   [[nodiscard]] Case before(const Launch& launch) const {

@@ -15,26 +15,6 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::byte around{0xa5}, poison{0xcb};
 
-/// Calls take(offset in elements) for each point of operand k.
-template <class Take>
-void for_each_element(const Case& value, std::size_t k, Take take) {
-  const std::size_t loops = value.sizes.size();
-  std::vector<int64_t> at(loops, 0);
-  if (std::ranges::count(value.sizes, 0) > 0) return;
-  for (int64_t offset = 0;;) {
-    take(offset);
-    std::size_t loop = loops;
-    for (; loop > 0; --loop) {
-      const int64_t stride = value.strides[k * loops + loop - 1];
-      offset += stride;
-      if (++at[loop - 1] < value.sizes[loop - 1]) break;
-      offset -= stride * at[loop - 1];
-      at[loop - 1] = 0;
-    }
-    if (loop == 0) return;
-  }
-}
-
 }  // namespace
 
 FencedPages::FencedPages(std::size_t bytes, std::size_t misalignment, Fence fence)
