@@ -111,7 +111,8 @@ class Siblings {
   /// True if no call that comes after the value `place` makes what the group reads.
   [[nodiscard]] bool is_ready(const Contents& contents, Value place) const {
     return std::ranges::all_of(contents.streams, [&](Value v) {
-      return calls_before_[v] + (is_call(v) ? 1 : 0) <= calls_before_[place];
+      return !comes_after(graph_[v]) ||
+             calls_before_[v] + (is_call(v) ? 1 : 0) <= calls_before_[place];
     });
   }
 

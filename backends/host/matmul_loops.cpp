@@ -96,6 +96,7 @@ void multiply_as(const MatrixProduct& p, int threads) {
 
 void multiply(DType dtype, const MatrixProduct& product, int threads) {
   if (dtype == f64) return multiply_as<double>(product, threads);
+  if (dtype == f32) return multiply_as<float>(product, threads);
   // Signed products wrap to the same bits as unsigned ones.
   with_word(size_of(dtype), [&](auto word) { multiply_as<decltype(word)>(product, threads); });
 }

@@ -19,8 +19,8 @@ struct MatrixProduct {
   MatrixView a, b, c;
 };
 
-/// The product for f64 and integers, which wrap. Each element is 0 + a[0] b[0] + a[1] b[1] + ... in
-/// that order, product and sum rounded each, whatever the threads and instruction set.
+/// The product for f32, f64 and integers, which wrap. Each element is 0 + a[0] b[0] + a[1] b[1] +
+/// ... in that order, product and sum rounded each, whatever the threads and instruction set.
 void multiply(DType dtype, const MatrixProduct& product, int threads);
 
 }  // namespace nitinol::host

@@ -170,6 +170,7 @@ TEST_CASE("siblings wait for no call, and keep nothing in memory over one", "[ji
       "a: f32[8, 8] = input; w: f32[8, 8] = input; x = matmul a w; "
       "b = sin x; m = matmul b w; ";
   CHECK(groups(made + "c = cos x; return m c") == "sin cos");
+  CHECK(groups(made + "v: f32[8, 8] = input; c = mul x v; return m c") == "sin mul");
   CHECK(groups(made + "n = matmul a a; c = mul x n; return m c") == "sin | mul");
   CHECK(groups(made + "c = cos x; d = matmul x m; return m c d") == "sin | cos");
   CHECK(groups(made + "c = cos x; return m c x") == "sin | cos");

@@ -172,6 +172,41 @@ TEST_CASE("an accuracy beside the loss leaves a training step in place", "[jit][
   }
 }
 
+TEST_CASE("Variables that become what others were change where they lie", "[jit][plan]") {
+  // One kernel reads both at a point before it stores there, however long the formulas are.
+  const auto turn = [](const Variable& x, const Variable& y, const Tensor& angle) {
+    const Tensor old = x;
+    x.set(cos(angle) * old - sin(angle) * y);
+    y.set(sin(angle) * old + cos(angle) * y);
+  };
+  const auto exchange = [](const Variable& x, const Variable& y, const Tensor& by) {
+    const Tensor old = x;
+    x.set(gelu(y) + by);
+    y.set(gelu(old) - by);
+  };
+  for (const int64_t size : {7, 3000, 100'000}) {
+    const auto check = [&](const auto& change) {
+      INFO(size);
+      const Variable x(sequence({size}) / size), y(ones({size}));
+      const Variable plain_x(x.get()), plain_y(y.get());
+      const auto f = compile([&](const Tensor& by) { change(x, y, by); }, by_calls);
+      for (int call = 0; call < 6; ++call) {
+        const Tensor by = full({size}, 0.125 * call);
+        f(by);
+        change(plain_x, plain_y, by);
+        CHECK(same_bits(x.get(), plain_x.get()));
+        CHECK(same_bits(y.get(), plain_y.get()));
+      }
+      const jit::PlanReport plan = f.explain().signatures.at(0).plan;
+      CHECK(plan.steps.size() == 1);
+      CHECK(plan.in_place_bytes == 2 * static_cast<std::size_t>(size) * sizeof(float));
+      CHECK(plan.arena_bytes == 0);
+    };
+    check(turn);
+    check(exchange);
+  }
+}
+
 // Of the host: a GPU adds up elsewhere.
 TEST_CASE("rows that arrive in a Variable are stored where it lies", "[jit][plan][host]") {
   const Tensor start = sequence({1000, 40});

@@ -29,9 +29,13 @@ void close() {
 
 }  // namespace
 
+bool is_onednn_ending() {
+  return is_closed && closed_by.load() == std::this_thread::get_id();
+}
+
 InsideOneDnn::InsideOneDnn() {
   ++calls_inside;
-  if (!is_closed || closed_by.load() == std::this_thread::get_id()) return;
+  if (!is_closed || is_onednn_ending()) return;
   --calls_inside;
   for (;;) pause();
 }

@@ -17,6 +17,10 @@ class InsideOneDnn {
   InsideOneDnn& operator=(const InsideOneDnn&) = delete;
 };
 
+/// True in the thread that ends the program, from when others are kept out. oneDNN may be without
+/// some of its static objects by then: code for products of processors without AVX-512 is such.
+[[nodiscard]] bool is_onednn_ending();
+
 /// Call it whenever oneDNN may have made static objects, which it destroys when the program ends:
 /// what is registered later runs earlier.
 void close_at_exit();

@@ -11,6 +11,7 @@
 
 #include "backends/cpu/onednn/matmul.h"
 
+#include "backends/cpu/onednn/exit_gate.h"
 #include "backends/cpu/onednn/matmul_rule.h"
 #include "backends/cpu/onednn/onednn.h"
 #include "backends/host/allocator.h"
@@ -246,7 +247,9 @@ class Matmul final : public Executable {
       data[k] = static_cast<char*>(copies[k]->data);
       if (k < 2) move(operands_[k], static_cast<char*>(launch.buffers[k]), data[k], true);
     }
-    if (runs_whole_batch_) {
+    if (used_size() == 4 && is_onednn_ending()) {
+      multiply_copies(data);
+    } else if (runs_whole_batch_) {
       onednn_->run({data[0], data[1]}, data[2]);
     } else {
       for (int64_t i = 0; i < product_.count(); ++i) {
@@ -258,6 +261,22 @@ class Matmul final : public Executable {
     }
     if (operands_[2].is_copied) {
       move(operands_[2], static_cast<char*>(launch.buffers[2]), data[2], false);
+    }
+  }
+
+  /// What oneDNN would do of the operands as it takes them, in f32, by loops.
+  void multiply_copies(const std::array<char*, 3>& data) const {
+    for (int64_t i = 0; i < product_.count(); ++i) {
+      const auto at = [&](std::size_t k) {
+        const Matrix& used = operands_[k].used;
+        return host::MatrixView{.data = data[k] + offset_of(used, product_.batch, i) * used_size(),
+                                .row = used.row,
+                                .column = used.column};
+      };
+      const Matrix& c = product_.matrices[2];
+      host::multiply(f32,
+                     {.m = c.rows, .n = c.columns, .k = depth_, .a = at(0), .b = at(1), .c = at(2)},
+                     threads_);
     }
   }
 
