@@ -57,6 +57,7 @@ void elementwise_rows(Timer& timer) {
 }
 
 void result_rows(Timer& timer) {
+  if (!timer.wants("results")) return;
   const auto rotation = [](const Tensor& x, const Tensor& y, const Tensor& c, const Tensor& s) {
     return std::pair(c * x - s * y, s * x + c * y);
   };
@@ -64,7 +65,6 @@ void result_rows(Timer& timer) {
     return std::vector{10 * (y - x), x * (28 - z) - y, x * y - 2.6 * z};
   };
   const auto sincos = [](const Tensor& x) { return std::pair(sin(x), cos(x)); };
-  if (!timer.wants("results")) return;
   for (const auto& [suffix, n] : sizes) {
     const auto name = [end = suffix](const char* which) {
       return fmt::format("results.{}{}", which, end);

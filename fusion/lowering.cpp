@@ -5,6 +5,7 @@
 #include "fusion/lowering.h"
 
 #include "core/copy_kernel.h"
+#include "core/hash.h"
 #include "core/launch.h"
 #include "core/loop_nest.h"
 #include "fusion/draft.h"
@@ -12,7 +13,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <functional>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -251,13 +251,12 @@ void place_scratch(Kernel& kernel, const std::vector<Dims>& strides) {
 
 struct HashOfInstr {
   std::size_t operator()(const ScalarInstr& instr) const {
-    std::size_t hash = std::hash<uint64_t>{}(instr.imm);
-    const std::size_t kind =
-        static_cast<std::size_t>(instr.op) * 64 + static_cast<std::size_t>(instr.type);
-    for (const std::size_t part :
-         {kind, std::size_t{instr.a}, std::size_t{instr.b}, std::size_t{instr.c}})
-      hash = (hash ^ part) * 0x9e3779b97f4a7c15U;
-    return hash;
+    Hash hash;
+    hash.add(instr.op);
+    hash.add(instr.type);
+    for (const uint32_t operand : {instr.a, instr.b, instr.c}) hash.add(operand);
+    hash.add(instr.imm);
+    return hash.result();
   }
 };
 

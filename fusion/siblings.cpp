@@ -28,9 +28,11 @@ constexpr std::size_t most_streams = 16;
 
 class Siblings {
  public:
-  Siblings(const Graph& graph, Fusion& fusion, const NestRules& rules, GroupOrder& order)
+  Siblings(const Graph& graph, Fusion& fusion, std::vector<Contents>& contents,
+           const NestRules& rules, GroupOrder& order)
       : graph_(graph),
         fusion_(fusion),
+        contents_(contents),
         rules_(rules),
         order_(order),
         uses_(use_counts(graph)),
@@ -48,16 +50,16 @@ class Siblings {
   }
 
   void unite() {
-    std::map<Value, Value> readers;  // by what is read: the first member of the last group
+    // By what is read: a member of the last group that reads it.
+    std::vector<std::optional<Value>> readers(graph_.nodes.size());
     for (Value v = 0; v < graph_.nodes.size(); ++v) {
-      if (fusion_.group_of[v] < 0 || group_of(v).members.front().value != v || !may_unite(v))
-        continue;
-      const std::optional<Contents> contents = rules_.check(group_of(v));
-      if (!contents) continue;
-      for (const Value read : contents->reads) {
+      if (fusion_.group_of[v] < 0 || first_of(v) != v || !may_unite(v)) continue;
+      const std::vector<Value> reads = contents_of(v).reads;
+      for (const Value read : reads) {
         if (!is_whole(read, group_of(v))) continue;
-        Value& reader = readers.try_emplace(read, v).first->second;
-        if (fusion_.group_of[reader] != fusion_.group_of[v] && !try_to_unite(reader, v)) reader = v;
+        std::optional<Value>& reader = readers[read];
+        const bool is_one = reader && fusion_.group_of[*reader] == fusion_.group_of[v];
+        if (!is_one && (!reader || !try_to_unite(*reader, v))) reader = v;
       }
     }
   }
@@ -66,6 +68,10 @@ class Siblings {
   [[nodiscard]] Group& group_of(Value v) {
     return fusion_.groups[static_cast<std::size_t>(fusion_.group_of[v])];
   }
+  [[nodiscard]] Contents& contents_of(Value v) {
+    return contents_[static_cast<std::size_t>(fusion_.group_of[v])];
+  }
+  [[nodiscard]] Value first_of(Value v) { return group_of(v).members.front().value; }
 
   /// True if the group of `v` is elementwise, computes at its own points, and nothing that may
   /// fail.
@@ -116,24 +122,25 @@ class Siblings {
     });
   }
 
-  /// Makes one group of that which begins with `a`, and of that which begins with `b`, later, if
-  /// they may be and it is of use.
+  /// Makes one group of those of `a` and `b` if they may be and it is of use.
   bool try_to_unite(Value a, Value b) {
+    if (first_of(b) < first_of(a)) std::swap(a, b);
     Group &into = group_of(a), &from = group_of(b);
+    const Value place = first_of(a);
     if (into.domain != from.domain || into.members.size() + from.members.size() > most_members ||
-        graph_[a].repetition != graph_[b].repetition)
-      return false;
-    const std::optional<Contents> later = rules_.check(from);
-    if (!later || !is_ready(*later, a) ||
-        (calls_before_[a] != calls_before_[b] && !stores_instead(from, *later)))
+        graph_[a].repetition != graph_[b].repetition || !is_ready(contents_of(b), place) ||
+        (calls_before_[place] != calls_before_[first_of(b)] &&
+         !stores_instead(from, contents_of(b))))
       return false;
     Group both = into;
     both.members.insert(both.members.end(), from.members.begin(), from.members.end());
     std::ranges::sort(both.members, {}, &Member::value);
-    const std::optional<Contents> contents = rules_.check(both);
+    std::optional<Contents> contents = rules_.check(both);
     if (!contents || contents->streams.size() + outputs_of(both) > most_streams ||
         !order_.unite(a, b))
       return false;
+    contents_of(a) = std::move(*contents);
+    contents_of(b) = {};
     for (const Member& member : from.members) fusion_.group_of[member.value] = fusion_.group_of[a];
     into = std::move(both);
     from = {};
@@ -142,6 +149,7 @@ class Siblings {
 
   const Graph& graph_;
   Fusion& fusion_;
+  std::vector<Contents>& contents_;
   const NestRules& rules_;
   GroupOrder& order_;
   std::vector<int> uses_;
@@ -151,8 +159,9 @@ class Siblings {
 
 }  // namespace
 
-void unite_siblings(const Graph& graph, Fusion& fusion, const NestRules& rules, GroupOrder& order) {
-  Siblings(graph, fusion, rules, order).unite();
+void unite_siblings(const Graph& graph, Fusion& fusion, std::vector<Contents>& contents,
+                    const NestRules& rules, GroupOrder& order) {
+  Siblings(graph, fusion, contents, rules, order).unite();
 }
 
 }  // namespace nitinol::fusion

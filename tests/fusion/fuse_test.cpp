@@ -177,6 +177,18 @@ TEST_CASE("siblings wait for no call, and keep nothing in memory over one", "[ji
   CHECK(groups(made + "c = cos x; d = exp x; return m c d") == "sin | cos exp");
 }
 
+TEST_CASE("of three siblings that unite none moves where it may not", "[jit][fusion]") {
+  // The last takes both x, before the call, and y, after it, for what it frees; what reads y alone
+  // stays behind the call.
+  const std::string made =
+      "a: f32[8, 8] = input; w: f32[8, 8] = input; y: f32[8, 8] = input; x = matmul a w; "
+      "b = sin x; m = matmul b w; d = exp y; ";
+  CHECK(groups(made + "c = mul x y; return m d c") == "sin mul | exp");
+  CHECK(groups("a: f32[8, 8] = input; w: f32[8, 8] = input; y = matmul w w; x = matmul a w; "
+               "b = sin x; m = matmul b w; d = exp y; c = mul x y; return m d c") ==
+        "sin mul | exp");
+}
+
 TEST_CASE("what is computed again on purpose has no sibling before", "[jit][fusion]") {
   Graph graph =
       parse("a: f32[4] = input; b = sin a; c = cos a; d = exp a; return b c d", all_ops());
