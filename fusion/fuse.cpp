@@ -345,7 +345,7 @@ Fusion fuse(const Graph& graph, bool is_enabled, const DeviceLimits& limits) {
   for (Value v = 0; v < graph.nodes.size(); ++v) place(grouping, v, is_enabled);
   if (is_enabled) {
     join_readers_of_views(grouping);
-    unite_siblings(graph, grouping.fusion, grouping.contents, grouping.rules, grouping.order);
+    unite_siblings(graph, grouping.fusion, grouping.contents, grouping.order);
     postpone(graph, grouping.fusion,
              [&](const Group& group) { return grouping.rules.check(group).has_value(); });
   }

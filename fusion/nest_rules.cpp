@@ -31,6 +31,14 @@ void add_once(std::vector<Value>& list, Value value) {
 
 }  // namespace
 
+void Contents::add(const Contents& other) {
+  for (const Value v : other.streams) add_once(streams, v);
+  for (const Value v : other.reads) add_once(reads, v);
+  for (const Value v : other.numbers) add_once(numbers, v);
+  positions += other.positions;
+  instructions += other.instructions;
+}
+
 bool Contents::is_small_enough() const {
   return streams.size() <= most_streams && reads.size() <= most_reads &&
          numbers.size() + positions <= most_numbers && instructions <= most_instructions;

@@ -22,6 +22,8 @@ struct Contents {
   std::size_t positions = 0;     ///< created tensors
   std::size_t instructions = 0;  ///< of the members' formulas
 
+  /// Adds what another group holds, neither of which reads the other.
+  void add(const Contents& other);
   /// False if code for it would take long to generate, or a launch could not bring all of it.
   [[nodiscard]] bool is_small_enough() const;
 };

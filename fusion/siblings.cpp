@@ -24,16 +24,14 @@ namespace {
 
 /// Values that a group of siblings reads from memory and stores, at most: processors follow about
 /// as many at once.
-constexpr std::size_t most_streams = 16;
+constexpr std::size_t most_sibling_streams = 16;
 
 class Siblings {
  public:
-  Siblings(const Graph& graph, Fusion& fusion, std::vector<Contents>& contents,
-           const NestRules& rules, GroupOrder& order)
+  Siblings(const Graph& graph, Fusion& fusion, std::vector<Contents>& contents, GroupOrder& order)
       : graph_(graph),
         fusion_(fusion),
         contents_(contents),
-        rules_(rules),
         order_(order),
         uses_(use_counts(graph)),
         last_reader_(graph.nodes.size(), 0) {
@@ -132,25 +130,24 @@ class Siblings {
         (calls_before_[place] != calls_before_[first_of(b)] &&
          !stores_instead(from, contents_of(b))))
       return false;
-    Group both = into;
-    both.members.insert(both.members.end(), from.members.begin(), from.members.end());
-    std::ranges::sort(both.members, {}, &Member::value);
-    std::optional<Contents> contents = rules_.check(both);
-    if (!contents || contents->streams.size() + outputs_of(both) > most_streams ||
+    Contents both = contents_of(a);
+    both.add(contents_of(b));
+    if (!both.is_small_enough() || both.streams.size() > most_sibling_streams ||
+        both.streams.size() + outputs_of(into) + outputs_of(from) > most_sibling_streams ||
         !order_.unite(a, b))
       return false;
-    contents_of(a) = std::move(*contents);
+    contents_of(a) = std::move(both);
     contents_of(b) = {};
-    for (const Member& member : from.members) fusion_.group_of[member.value] = fusion_.group_of[a];
-    into = std::move(both);
-    from = {};
+    const Group taken = std::exchange(from, {});
+    for (const Member& member : taken.members) fusion_.group_of[member.value] = fusion_.group_of[a];
+    into.members.insert(into.members.end(), taken.members.begin(), taken.members.end());
+    std::ranges::sort(into.members, {}, &Member::value);
     return true;
   }
 
   const Graph& graph_;
   Fusion& fusion_;
   std::vector<Contents>& contents_;
-  const NestRules& rules_;
   GroupOrder& order_;
   std::vector<int> uses_;
   std::vector<Value> last_reader_;      ///< per value
@@ -160,8 +157,8 @@ class Siblings {
 }  // namespace
 
 void unite_siblings(const Graph& graph, Fusion& fusion, std::vector<Contents>& contents,
-                    const NestRules& rules, GroupOrder& order) {
-  Siblings(graph, fusion, contents, rules, order).unite();
+                    GroupOrder& order) {
+  Siblings(graph, fusion, contents, order).unite();
 }
 
 }  // namespace nitinol::fusion

@@ -14,6 +14,6 @@ namespace nitinol::fusion {
 /// memory once, where that makes nothing wait and takes no more memory. `contents` are those of the
 /// groups, and stay so.
 void unite_siblings(const Graph& graph, Fusion& fusion, std::vector<Contents>& contents,
-                    const NestRules& rules, GroupOrder& order);
+                    GroupOrder& order);
 
 }  // namespace nitinol::fusion
