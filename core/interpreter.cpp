@@ -97,7 +97,7 @@ class User {
 void materialise(const TensorData& data) {
   if (!is_pending(data)) return;
   PendingCall* const own = pending_call();
-  if (own != nullptr && own->owns(data)) return own->compute();
+  if (own != nullptr && own->owns(data)) return own->compute(data);
   const User user(data.trace);
   if (user.call() != nullptr) user.call()->compute_elsewhere(data);
 }

@@ -26,8 +26,8 @@ class PendingCall {
   virtual Tensor copy(const Tensor& tensor) = 0;
   /// Whether it has made this tensor.
   [[nodiscard]] virtual bool owns(const TensorData& data) const = 0;
-  /// Computes what is pending; on its own thread.
-  virtual void compute() = 0;
+  /// Computes this one, at least; on its own thread.
+  virtual void compute(const TensorData& data) = 0;
   /// Computes this one; on another thread, while its own goes on.
   virtual void compute_elsewhere(const TensorData& data) = 0;
 };

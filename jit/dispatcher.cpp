@@ -310,7 +310,10 @@ double Dispatcher::compute_by(tracer::Transaction& transaction, const Leaves& le
   {
     const InterpreterScope scope(transaction);
     caller.run();
-    if (deferred != nullptr) deferred->finish();
+    if (deferred != nullptr) {
+      caller.change_result([&](Tensor& tensor) { deferred->returns(tensor); });
+      deferred->finish();
+    }
   }
   if (!assigns_nothing() || !transaction.assignments().empty()) note_assigned(transaction, leaves);
   transaction.commit();

@@ -30,6 +30,10 @@ void fill(TensorData& to, const TensorData& from) {
   to.memory.store(TensorData::Memory::here, std::memory_order_release);
 }
 
+/// Segments, at most, whose values are pending at a later cut: what they have taken and given is
+/// kept for them.
+constexpr std::size_t most_left = 3;
+
 /// Whether others than the segment hold it.
 bool is_shared(const Tensor& tensor) {
   return tensor.internals().references.load(std::memory_order_acquire) > 1;
@@ -40,8 +44,9 @@ bool is_shared(const Tensor& tensor) {
 /// By an exception: what is held outside must not stay pending.
 Deferred::~Deferred() {
   segments_->count(matched_, computed_);
-  if (results_.empty() || !is_following_) return;
   try {
+    settle(0);
+    if (results_.empty() || !is_following_) return;
     compute_values(live_values());
     fill_copies();
   } catch (...) {  // NOLINT(bugprone-empty-catch): who uses them is told
@@ -49,7 +54,9 @@ Deferred::~Deferred() {
 }
 
 void Deferred::finish() {
-  cut(replaced_values());
+  settle(0);
+  for (const Assignment& assignment : assignments()) note_use(assignment.value);
+  cut(std::nullopt, replaced_values());
 }
 
 /// The number of a pending value of the segment.
@@ -138,10 +145,14 @@ void Deferred::complete() {
 }
 
 void Deferred::read(const Tensor& tensor, const ReadSite& site) {
-  if (is_result(tensor.internals())) {
+  const TensorData& data = tensor.internals();
+  if (is_result(data)) {
     Step& end = *at_;
-    cut();
+    cut(data.value, {});
     note_look(end, tensor, site);
+  } else {
+    note_use(tensor);
+    materialise(data);
   }
   below().read(tensor, site);
 }
@@ -161,12 +172,16 @@ ResultSet Deferred::live_values() const {
   return live;
 }
 
-/// `replaced`: of the last cut. It stays undone if its program can overwrite some of them.
-void Deferred::cut(std::span<const NewValue> replaced) {
+/// `looked_at`: by host code; without, all that somebody holds is needed. `replaced`: of the last
+/// cut. It stays undone if its program can overwrite some of them.
+void Deferred::cut(std::optional<uint32_t> looked_at, std::span<const NewValue> replaced) {
+  settle(most_left);
+  bool leaves_values = false;
   if (is_following_ && !results_.empty()) {
-    const ResultSet live = live_values();
+    const ResultSet held = live_values();
+    ResultSet live = held;
     if (!live.is_empty()) {
-      std::shared_ptr<const Cut::Compiled> compiled = program_for(live, replaced);
+      std::shared_ptr<const Cut::Compiled> compiled = program_for(live, looked_at, replaced);
       if (!replaced.empty() && compiled && !compiled->replaced.empty()) {
         last_ = std::move(compiled);
         return;
@@ -174,17 +189,21 @@ void Deferred::cut(std::span<const NewValue> replaced) {
       run_cut(compiled.get(), live);
     }
     fill_copies();
+    for (std::size_t v = 0; live != held && v < results_.size(); ++v)
+      leaves_values |= held.contains(v) && is_pending(results_[v].tensor.internals());
   } else if (!is_crowded_ && !results_.empty()) {
-    segments_->explored(*at_);
+    segments_->explored(*at_, results_.size());
+    if (looked_at) explored_[segment_ % explored_.size()] = {segment_, at_};
   }
-  begin_segment();
+  begin_segment(leaves_values);
 }
 
-/// Null if there is none yet.
-std::shared_ptr<const Cut::Compiled> Deferred::program_for(const ResultSet& live,
+/// Null if there is none yet. Of `live`, what is needed remains.
+std::shared_ptr<const Cut::Compiled> Deferred::program_for(ResultSet& live,
+                                                           std::optional<uint32_t> looked_at,
                                                            std::span<const NewValue> replaced) {
   const bool may_compile = num_threads() == segments_->threads();
-  Segments::Visit visit = segments_->visit(*at_, live, may_compile);
+  Segments::Visit visit = segments_->visit(*at_, live, looked_at, may_compile);
   if (!may_compile) visit.compiled.reset();
   if (visit.compiles) visit.compiled = compile(visit, replaced);
   const bool is_enough = visit.compiled && visit.compiled->live.contains_all(live);
@@ -326,23 +345,70 @@ void Deferred::fill_copies() {
   }
 }
 
-void Deferred::begin_segment() {
+void Deferred::begin_segment(bool leaves_values) {
+  std::list<Left> now;
+  if (spare_.empty())
+    now.emplace_back();
+  else
+    now.splice(now.end(), spare_, spare_.begin());
+  Left& left = now.front();
   {
     const Lock lock(lock_);
-    before_.results.swap(results_);
-    before_.imports.swap(imports_);
-    before_.copies.swap(copies_);
-    numbers_.clear();
-    ++segment_;
+    left.results.swap(results_);
+    left.imports.swap(imports_);
+    left.numbers.swap(numbers_);
+    left.copies.swap(copies_);
+    left.end = at_;
+    left.segment = segment_++;
+    if (leaves_values) left_.splice(left_.end(), now);
   }
-  before_.results.clear();  // may run code of the user's, who gets borrowed memory back
-  before_.imports.clear();
-  before_.copies.clear();
+  release(now);
   at_ = &segments_->root();
   device_.reset();
   is_following_ = true;
   is_crowded_ = false;
   covered_ = 0;
+}
+
+// ---- what segments before have left
+
+/// Its memory is for the next one.
+void Deferred::release(std::list<Left>& gone) {
+  for (Left& left : gone) {
+    left.results.clear();  // may run code of the user's, who gets borrowed memory back
+    left.imports.clear();
+    left.numbers.clear();
+    left.copies.clear();
+  }
+  spare_.splice(spare_.end(), gone);
+}
+
+Deferred::Left* Deferred::left_at(uint32_t segment) {
+  const auto left = std::ranges::find(left_, segment, &Left::segment);
+  return left != left_.end() ? &*left : nullptr;
+}
+
+/// Lets go what nobody holds any more, and computes what is held of all but the latest `most`.
+void Deferred::settle(std::size_t most) {
+  if (left_.empty()) [[likely]]
+    return;
+  std::list<Left> gone;
+  for (auto next = left_.begin(); next != left_.end();) {
+    const auto left = next++;
+    const bool is_late = left_.size() > most;
+    bool is_held = false;
+    const auto settle_one = [&](const Tensor& tensor) {
+      if (!is_pending(tensor.internals()) || !is_shared(tensor)) return;
+      is_held = true;
+      if (is_late) compute(tensor.internals());
+    };
+    for (std::size_t v = left->results.size(); v-- > 0;) settle_one(left->results[v].tensor);
+    for (const Copy& copy : left->copies) settle_one(copy.tensor);
+    if (is_held && !is_late) continue;
+    const Lock lock(lock_);
+    gone.splice(gone.end(), left_, left);
+  }
+  release(gone);
 }
 
 Tensor Deferred::copy(const Tensor& tensor) {
@@ -354,13 +420,16 @@ Tensor Deferred::copy(const Tensor& tensor) {
   to.trace = data.trace;
   to.segment = data.segment;
   to.value = data.value;
+  Left* const left = left_at(data.segment);
   const Lock lock(lock_);
-  copies_.push_back({copy, data.value});
+  (left != nullptr ? left->copies : copies_).push_back({copy, data.value});
   return copy;
 }
 
-void Deferred::compute() {
-  cut();
+void Deferred::compute(const TensorData& data) {
+  if (data.segment == segment_) return cut();
+  const InterpreterScope scope(below());
+  compute_elsewhere(data);
 }
 
 // ---- other threads
@@ -369,21 +438,35 @@ void Deferred::compute() {
 /// thread goes on.
 void Deferred::compute_elsewhere(const TensorData& data) {
   Part part;
+  Step* end = nullptr;
+  uint32_t value = 0;
   for (;; std::this_thread::yield()) {
     const Lock lock(lock_);
-    if (!is_pending(data) || data.segment != segment_) return;  // it has been cut meanwhile
+    const Left* const left = left_at(data.segment);
+    if (!is_pending(data) || (left == nullptr && data.segment != segment_))
+      return;  // it has been cut meanwhile
     if (is_overwriting_) continue;
-    part.segment = segment_;
-    part.results.assign(results_.begin(), results_.begin() + data.value + 1);
-    const Result& last = part.results.back();
-    const auto number_count =
-        last.first_number + static_cast<std::ptrdiff_t>(last.step->numbers.size());
-    part.imports.assign(imports_.begin(), imports_.begin() + last.import_count);
-    part.numbers.assign(numbers_.begin(), numbers_.begin() + number_count);
+    value = data.value;
+    const auto copy = [&](const auto& results, const auto& imports, const auto& numbers) {
+      part.results.assign(results.begin(), results.begin() + value + 1);
+      const Result& last = part.results.back();
+      const auto number_count =
+          last.first_number + static_cast<std::ptrdiff_t>(last.step->numbers.size());
+      part.imports.assign(imports.begin(), imports.begin() + last.import_count);
+      part.numbers.assign(numbers.begin(), numbers.begin() + number_count);
+    };
+    part.segment = data.segment;
+    if (left == nullptr) {
+      copy(results_, imports_, numbers_);
+    } else {
+      copy(left->results, left->imports, left->numbers);
+      end = left->end;
+    }
     break;
   }
+  if (end != nullptr) segments_->use(*end, value);
   std::vector<bool> needed(part.results.size());
-  needed[data.value] = true;
+  needed[value] = true;
   std::vector<Tensor> values(part.results.size());
   for (std::size_t v = needed.size(); v-- > 0;) {
     const Result& result = part.results[v];
@@ -407,8 +490,9 @@ void Deferred::compute_elsewhere(const TensorData& data) {
   for (std::size_t v = 0; v < needed.size(); ++v) {
     if (needed[v]) fill_if_pending(part.results[v].tensor.internals(), values[v]);
   }
-  if (part.segment != segment_) return;
-  for (const Copy& copy : copies_) {
+  Left* const left = left_at(part.segment);
+  if (left == nullptr && part.segment != segment_) return;
+  for (const Copy& copy : left != nullptr ? left->copies : copies_) {
     if (copy.value < needed.size() && needed[copy.value])
       fill_if_pending(copy.tensor.internals(), values[copy.value]);
   }

@@ -70,6 +70,7 @@ OperandCode Deferred::add_import(const Tensor& tensor) {
   const auto position = static_cast<uint32_t>(imports_.size());
   imports_.push_back(tensor);
   if (data.trace == epoch_) {
+    note_use(tensor);
     data.value = position | import_bit;
     data.segment = segment_;
   } else {
@@ -183,6 +184,7 @@ bool Deferred::is_new(const Step& step, OperandCode code, const Tensor& tensor,
   if (number < imports.count) return &imports.tensors[number]->internals() == &data;
   if (number == NewImports::most) return false;
   const Layout& layout = step.imports[number];
+  if (is_pending(data)) return false;  // its strides are not there yet
   if (data.strides != layout.strides || data.spec != layout.spec) return false;
   for (std::size_t k = 0; k < number; ++k) {
     if (&imports.tensors[k]->internals() == &data) return false;
@@ -313,11 +315,26 @@ bool Deferred::ends_segment(const Op& op, Inputs inputs, const Spec& spec) const
   });
 }
 
-Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  if (is_anywhere(spec)) {  // a number, which the host computes
-    for (const Tensor* input : inputs) materialise(input->internals());
-    return own(below().run(op, inputs, attrs, spec), inputs);
+/// Of a segment before, which gives it from now on.
+void Deferred::note_use(const Tensor& tensor) const {
+  if (!tensor.is_defined()) return;
+  const TensorData& data = tensor.internals();
+  if (data.trace != epoch_ || data.segment == 0 || is_import(data.value)) return;
+  const End& end = explored_[data.segment % explored_.size()];
+  if (end.segment == data.segment) segments_->use(*end.step, data.value);
+}
+
+Tensor Deferred::run_at_once(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  for (const Tensor* input : inputs) {
+    note_use(*input);
+    materialise(input->internals());
   }
+  return below().run(op, inputs, attrs, spec);
+}
+
+Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+  if (is_anywhere(spec))  // a number, which the host computes
+    return own(run_at_once(op, inputs, attrs, spec), inputs);
   if (ends_segment(op, inputs, spec)) {
     cut();
     if (!is_deferrable(op, inputs) || std::ranges::any_of(inputs, [&](const Tensor* input) {
@@ -325,7 +342,7 @@ Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
                  (input->spec().is_weak || input->spec().device != spec.device);
         })) {
       ++computed_;
-      return own(below().run(op, inputs, attrs, spec), inputs);
+      return own(run_at_once(op, inputs, attrs, spec), inputs);
     }
   }
   if (results_.size() >= most_results) cut();
@@ -341,6 +358,10 @@ std::vector<Tensor> Deferred::run_all(const Op& op, Inputs inputs, const Attrs& 
                                       std::span<const Spec> specs) {
   cut();
   ++computed_;
+  for (const Tensor* input : inputs) {
+    note_use(*input);
+    materialise(input->internals());
+  }
   std::vector<Tensor> results = below().run_all(op, inputs, attrs, specs);
   for (Tensor& result : results) result = own(std::move(result), inputs);
   return results;
@@ -358,7 +379,7 @@ void Deferred::diverge() {
 }
 
 Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  Tensor result = below().run(op, inputs, attrs, spec);
+  Tensor result = run_at_once(op, inputs, attrs, spec);
   ++computed_;
   if (is_crowded_) return own(std::move(result), inputs);
   const ImportsOfStep scope(*this);

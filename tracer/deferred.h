@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <functional>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -31,7 +32,9 @@ using CutCompiler = FunctionRef<void(Trace, CutProgramTaker)>;
 /// look, at an op that may fail by what is pending (its error is to come from its line; if the
 /// elements that decide are there it is checked and goes on), and when the call ends, also by an
 /// exception. The values that somebody still holds are what the cut gives; the others never
-/// exist.
+/// exist. At a look, neither do those that somebody holds but no call has used afterwards, as the
+/// temporaries of `if (max(abs(y - x)).item<float>() > tolerance)`: C++ keeps them up to the end
+/// of the expression. They stay pending, and are computed if they are used after all.
 class Deferred final : public Transaction, public PendingCall {
  public:
   /// `compile` must outlive it.
@@ -41,6 +44,8 @@ class Deferred final : public Transaction, public PendingCall {
   /// The last cut. Afterwards nothing is pending but, perhaps, what commit() assigns: that is
   /// computed by it, so that new values can be stored over the old ones.
   void finish();
+  /// Says, before it, that the call returns this tensor.
+  void returns(const Tensor& tensor) const { note_use(tensor); }
 
   [[nodiscard]] bool watches() const override { return true; }
   [[nodiscard]] PendingCall* pending() override { return this; }
@@ -54,7 +59,7 @@ class Deferred final : public Transaction, public PendingCall {
   Tensor match(const Op& op, Inputs inputs, const Spec& number, uint64_t bits) override;
   Tensor copy(const Tensor& tensor) override;
   [[nodiscard]] bool owns(const TensorData& data) const override { return data.trace == epoch_; }
-  void compute() override;
+  void compute(const TensorData& data) override;
   void compute_elsewhere(const TensorData& data) override;
 
  private:
@@ -82,6 +87,20 @@ class Deferred final : public Transaction, public PendingCall {
   struct Copy {
     Tensor tensor;
     uint32_t value = 0;
+  };
+  /// A segment before, some of whose values are pending as nobody is known to use them.
+  struct Left {
+    uint32_t segment = 0;
+    Step* end = nullptr;
+    std::vector<Result> results;
+    std::vector<Tensor> imports;
+    std::vector<uint64_t> numbers;
+    std::vector<Copy> copies;
+  };
+  /// The end of a segment that was not known.
+  struct End {
+    uint32_t segment = 0;
+    Step* step = nullptr;
   };
   /// An op's operands, as the segment numbers them.
   struct Operands {
@@ -155,11 +174,12 @@ class Deferred final : public Transaction, public PendingCall {
   [[nodiscard]] bool is_deferrable(const Op& op, Inputs inputs) const;
   [[nodiscard]] bool ends_segment(const Op& op, Inputs inputs, const Spec& spec) const;
 
-  void cut(std::span<const NewValue> replaced = {});
+  void cut() { cut(std::nullopt, {}); }
+  void cut(std::optional<uint32_t> looked_at, std::span<const NewValue> replaced);
   void note_look(Step& end, const Tensor& tensor, const ReadSite& site);
   [[nodiscard]] ResultSet live_values() const;
   [[nodiscard]] std::shared_ptr<const Cut::Compiled> program_for(
-      const ResultSet& live, std::span<const NewValue> replaced);
+      ResultSet& live, std::optional<uint32_t> looked_at, std::span<const NewValue> replaced);
   void run_cut(const Cut::Compiled* compiled, const ResultSet& live);
   std::shared_ptr<const Cut::Compiled> compile(const Segments::Visit& visit,
                                                std::span<const NewValue> replaced);
@@ -172,7 +192,13 @@ class Deferred final : public Transaction, public PendingCall {
   void complete() override;
   void compute_values(ResultSet needed);
   void fill_copies();
-  void begin_segment();
+  void begin_segment(bool leaves_values = false);
+
+  void note_use(const Tensor& tensor) const;
+  Tensor run_at_once(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec);
+  void settle(std::size_t most);
+  void release(std::list<Left>& gone);
+  [[nodiscard]] Left* left_at(uint32_t segment);
 
   const std::shared_ptr<Segments> segments_;
   const CutCompiler compiler_;
@@ -185,13 +211,8 @@ class Deferred final : public Transaction, public PendingCall {
   uint64_t matched_ = 0, computed_ = 0;
   std::size_t covered_ = 0;                       ///< imports that steps have used
   std::array<uint32_t, 64> import_at_hand_ = {};  ///< by address: where it may be among imports_
-
-  /// What the segment before kept: memory for the next one.
-  struct Before {
-    std::vector<Result> results;
-    std::vector<Tensor> imports;
-    std::vector<Copy> copies;
-  } before_;
+  std::array<End, 16> explored_ = {};             ///< by segment: the latest ones
+  std::list<Left> spare_;                         ///< empty: their memory is for the next ones
 
   /// The last cut, once finish() has left it to commit().
   std::shared_ptr<const Cut::Compiled> last_;
@@ -203,6 +224,7 @@ class Deferred final : public Transaction, public PendingCall {
   std::vector<Tensor> imports_;
   std::vector<uint64_t> numbers_;
   std::vector<Copy> copies_;
+  std::list<Left> left_;                   ///< the latest last
   bool is_overwriting_ = false;            ///< what is imported
   std::optional<PendingCallEntry> entry_;  ///< once something is pending
 };

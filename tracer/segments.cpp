@@ -174,14 +174,26 @@ void Segments::widen(Step& step, std::span<const uint64_t> bits) {
   }
 }
 
-void Segments::explored(Step& step) {
+void Segments::explored(Step& step, std::size_t results) {
   const std::lock_guard lock(mutex_);
+  if (!step.used) step.used.emplace(results);
   ++step.visits;
   ++clock_;
 }
 
-Segments::Visit Segments::visit(Step& step, const ResultSet& live, bool may_compile) {
+void Segments::use(Step& step, uint32_t result) {
   const std::lock_guard lock(mutex_);
+  step.used->add(result);
+}
+
+Segments::Visit Segments::visit(Step& step, ResultSet& live, std::optional<uint32_t> looked_at,
+                                bool may_compile) {
+  const std::lock_guard lock(mutex_);
+  if (!step.used) step.used.emplace(live).clear();
+  if (looked_at) {
+    live.keep_only(*step.used);
+    live.add(*looked_at);
+  }
   Cut* cut = nullptr;
   for (const std::unique_ptr<Cut>& other : step.cuts) {
     if (other->live == live) cut = other.get();

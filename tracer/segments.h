@@ -10,6 +10,7 @@
 #include "core/interpreter.h"
 #include "core/place.h"
 #include "core/result_check.h"
+#include "tracer/result_set.h"
 #include "tracer/segments_report.h"
 #include "tracer/trace.h"
 
@@ -78,42 +79,7 @@ class CutProgram {
   [[nodiscard]] virtual bool run(const Inputs& inputs, std::span<Tensor> results) const = 0;
 };
 
-/// Some of a segment's results, 64 a word.
-class ResultSet {
- public:
-  explicit ResultSet(std::size_t count) : others_(count / 64) {}
-  [[nodiscard]] bool contains(std::size_t v) const { return (word(v) >> v % 64 & 1U) != 0; }
-  void add(std::size_t v) { word(v) |= uint64_t{1} << v % 64; }
-  void remove(std::size_t v) { word(v) &= ~(uint64_t{1} << v % 64); }
-  void add_if(std::size_t v, bool is_one) { word(v) |= uint64_t{is_one} << v % 64; }
-  void add_all(const ResultSet& other) {
-    first_ |= other.first_;
-    for (std::size_t i = 0; i < others_.size(); ++i) others_[i] |= other.others_[i];
-  }
-  [[nodiscard]] bool contains_all(const ResultSet& other) const {
-    bool is_all = (other.first_ & ~first_) == 0;
-    for (std::size_t i = 0; i < others_.size(); ++i)
-      is_all = is_all && (other.others_[i] & ~others_[i]) == 0;
-    return is_all;
-  }
-  [[nodiscard]] bool is_empty() const {
-    uint64_t all = first_;
-    for (const uint64_t word : others_) all |= word;
-    return all == 0;
-  }
-  friend bool operator==(const ResultSet&, const ResultSet&) = default;
-
- private:
-  [[nodiscard]] uint64_t& word(std::size_t v) { return v < 64 ? first_ : others_[v / 64 - 1]; }
-  [[nodiscard]] const uint64_t& word(std::size_t v) const {
-    return v < 64 ? first_ : others_[v / 64 - 1];
-  }
-
-  uint64_t first_ = 0;
-  std::vector<uint64_t> others_;  ///< of more than 63: most have none
-};
-
-/// An end of a segment, with the values that somebody still holds.
+/// An end of a segment, with the values that somebody still holds, and uses as far as is known.
 struct Cut {
   explicit Cut(ResultSet values) : live(std::move(values)) {}
   ResultSet live;
@@ -133,7 +99,7 @@ struct Cut {
   std::shared_ptr<const Compiled> compiled;
 };
 
-/// One op, after those on the way from the root. All but the last two lines is constant.
+/// One op, after those on the way from the root. All up to `place` is constant.
 struct Step {
   const Step* before = nullptr;
   const Op* op = nullptr;
@@ -148,9 +114,11 @@ struct Step {
 
   Step* next = nullptr;  ///< another one after the same
   std::atomic<Step*> first = nullptr, latest = nullptr;
-  uint64_t visits = 0;                      ///< as the end of a segment; guarded by Segments::mutex
-  std::vector<std::unique_ptr<Cut>> cuts;   ///< guarded by Segments::mutex
-  std::vector<SegmentsReport::Look> looks;  ///< likewise
+  // Of the end of a segment, guarded by Segments::mutex:
+  uint64_t visits = 0;
+  std::optional<ResultSet> used;  ///< results that calls have used after it
+  std::vector<std::unique_ptr<Cut>> cuts;
+  std::vector<SegmentsReport::Look> looks;
 };
 
 /// The trie of one function on so many threads. Steps are followed without a lock, added under one,
@@ -190,10 +158,14 @@ class Segments {
     bool compiles = false;  ///< this call makes the program, which is to give `live`
     ResultSet live = ResultSet(0);
   };
-  /// `may_compile`: the call can run a program.
-  [[nodiscard]] Visit visit(Step& step, const ResultSet& live, bool may_compile);
-  /// A call ends a segment at `step` that it has computed.
-  void explored(Step& step);
+  /// `live`: what somebody holds. If the segment ends as host code looks at a value, it becomes
+  /// that and what of the others calls have used. `may_compile`: the call can run a program.
+  [[nodiscard]] Visit visit(Step& step, ResultSet& live, std::optional<uint32_t> looked_at,
+                            bool may_compile);
+  /// A call ends a segment at `step` that it has computed, with so many results.
+  void explored(Step& step, std::size_t results);
+  /// A call uses a result of the segment that has ended at `step`.
+  void use(Step& step, uint32_t result);
   /// Host code looks at what the segment up to `step` made; `outcome`: at a bool.
   void look(Step& step, const ReadSite& site, std::optional<bool> outcome);
   /// Null if it has none yet.

@@ -71,6 +71,16 @@ TEST_CASE("a call that looks updates its Variables in place", "[jit][deferred]")
       true);
 }
 
+TEST_CASE("temporaries of a look do not keep the old value", "[jit][deferred]") {
+  check(
+      [](const State& p, const Tensor& x) {
+        const Tensor y = p.w * x;
+        if (max(abs(p.w * x - p.w)).item<float>() < 1e9F) p.w.set(p.w - y * 0.1);
+        return y;
+      },
+      true);
+}
+
 TEST_CASE("what else the last segment makes of the old value is made before", "[jit][deferred]") {
   check(
       [](const State& p, const Tensor& x) {
