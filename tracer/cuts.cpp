@@ -442,9 +442,9 @@ void Deferred::compute_elsewhere(const TensorData& data) {
   uint32_t value = 0;
   for (;; std::this_thread::yield()) {
     const Lock lock(lock_);
+    if (!is_pending(data)) return;  // it has been cut meanwhile
     const Left* const left = left_at(data.segment);
-    if (!is_pending(data) || (left == nullptr && data.segment != segment_))
-      return;  // it has been cut meanwhile
+    if (left == nullptr && data.segment != segment_) return;
     if (is_overwriting_) continue;
     value = data.value;
     const auto copy = [&](const auto& results, const auto& imports, const auto& numbers) {
