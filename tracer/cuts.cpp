@@ -429,22 +429,24 @@ Tensor Deferred::copy(const Tensor& tensor) {
 void Deferred::compute(const TensorData& data) {
   if (data.segment == segment_) return cut();
   const InterpreterScope scope(below());
-  compute_elsewhere(data);
+  computed_ += compute_apart(data);
 }
 
-// ---- other threads
+void Deferred::compute_elsewhere(const TensorData& data) {
+  compute_apart(data);
+}
 
 /// Computes what `data` needs once more, from imports, which do not change, while the call's own
-/// thread goes on.
-void Deferred::compute_elsewhere(const TensorData& data) {
+/// thread goes on. Returns how many ops that took.
+uint64_t Deferred::compute_apart(const TensorData& data) {
   Part part;
   Step* end = nullptr;
   uint32_t value = 0;
   for (;; std::this_thread::yield()) {
     const Lock lock(lock_);
-    if (!is_pending(data)) return;  // it has been cut meanwhile
+    if (!is_pending(data)) return 0;  // it has been cut meanwhile
     const Left* const left = left_at(data.segment);
-    if (left == nullptr && data.segment != segment_) return;
+    if (left == nullptr && data.segment != segment_) return 0;
     if (is_overwriting_) continue;
     value = data.value;
     const auto copy = [&](const auto& results, const auto& imports, const auto& numbers) {
@@ -476,9 +478,11 @@ void Deferred::compute_elsewhere(const TensorData& data) {
     else
       values[v] = result.tensor;
   }
+  uint64_t count = 0;
   for (std::size_t v = 0; v < needed.size(); ++v) {
     if (!needed[v] || values[v].is_defined()) continue;
     const Result& result = part.results[v];
+    ++count;
     values[v] = computed(*result.step, part.imports,
                          std::span(part.numbers).subspan(result.first_number), base_interpreter(),
                          [&](OperandCode code) -> const Tensor& { return values[code]; });
@@ -491,11 +495,12 @@ void Deferred::compute_elsewhere(const TensorData& data) {
     if (needed[v]) fill_if_pending(part.results[v].tensor.internals(), values[v]);
   }
   Left* const left = left_at(part.segment);
-  if (left == nullptr && part.segment != segment_) return;
+  if (left == nullptr && part.segment != segment_) return count;
   for (const Copy& copy : left != nullptr ? left->copies : copies_) {
     if (copy.value < needed.size() && needed[copy.value])
       fill_if_pending(copy.tensor.internals(), values[copy.value]);
   }
+  return count;
 }
 
 }  // namespace nitinol::tracer

@@ -324,17 +324,19 @@ void Deferred::note_use(const Tensor& tensor) const {
   if (end.segment == data.segment) segments_->use(*end.step, data.value);
 }
 
-Tensor Deferred::run_at_once(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
+/// They are operands of what runs at once.
+void Deferred::use(Inputs inputs) const {
   for (const Tensor* input : inputs) {
     note_use(*input);
     materialise(input->internals());
   }
-  return below().run(op, inputs, attrs, spec);
 }
 
 Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  if (is_anywhere(spec))  // a number, which the host computes
-    return own(run_at_once(op, inputs, attrs, spec), inputs);
+  if (is_anywhere(spec)) {  // a number, which the host computes
+    use(inputs);
+    return own(below().run(op, inputs, attrs, spec), inputs);
+  }
   if (ends_segment(op, inputs, spec)) {
     cut();
     if (!is_deferrable(op, inputs) || std::ranges::any_of(inputs, [&](const Tensor* input) {
@@ -342,7 +344,8 @@ Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
                  (input->spec().is_weak || input->spec().device != spec.device);
         })) {
       ++computed_;
-      return own(run_at_once(op, inputs, attrs, spec), inputs);
+      use(inputs);
+      return own(below().run(op, inputs, attrs, spec), inputs);
     }
   }
   if (results_.size() >= most_results) cut();
@@ -358,10 +361,7 @@ std::vector<Tensor> Deferred::run_all(const Op& op, Inputs inputs, const Attrs& 
                                       std::span<const Spec> specs) {
   cut();
   ++computed_;
-  for (const Tensor* input : inputs) {
-    note_use(*input);
-    materialise(input->internals());
-  }
+  use(inputs);
   std::vector<Tensor> results = below().run_all(op, inputs, attrs, specs);
   for (Tensor& result : results) result = own(std::move(result), inputs);
   return results;
@@ -379,7 +379,8 @@ void Deferred::diverge() {
 }
 
 Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
-  Tensor result = run_at_once(op, inputs, attrs, spec);
+  use(inputs);
+  Tensor result = below().run(op, inputs, attrs, spec);
   ++computed_;
   if (is_crowded_) return own(std::move(result), inputs);
   const ImportsOfStep scope(*this);

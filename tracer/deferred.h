@@ -191,11 +191,12 @@ class Deferred final : public Transaction, public PendingCall {
   [[nodiscard]] std::vector<NewValue> replaced_values() const;
   void complete() override;
   void compute_values(ResultSet needed);
+  uint64_t compute_apart(const TensorData& data);
   void fill_copies();
   void begin_segment(bool leaves_values = false);
 
   void note_use(const Tensor& tensor) const;
-  Tensor run_at_once(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec);
+  void use(Inputs inputs) const;
   void settle(std::size_t most);
   void release(std::list<Left>& gone);
   [[nodiscard]] Left* left_at(uint32_t segment);
