@@ -91,8 +91,8 @@ void sort_by_vectors(Array<K>& keys, int64_t count, int parts) {
 /// Whether vectors sort keys of `bytes` before a radix sort by that many threads does.
 bool is_for_vectors(std::size_t bytes, int64_t count, int parts) {
   constexpr int64_t few = 48;
-  if (bytes == 8 && !vectors_sort_wide_keys()) return false;
-  return count >= few && bytes >= 2 && parts <= (bytes == 8 ? 1 : 6);
+  if (bytes == 8 && !vectors_sort_wide_keys(count)) return false;
+  return count >= few && bytes >= 2 && parts <= (bytes == 8 ? 2 : 6);
 }
 
 // ---- sort

@@ -48,8 +48,9 @@ void vector_sort(uint64_t* keys, int64_t count) {
   sort(keys, count);
 }
 
-bool vectors_sort_wide_keys() {
-  return (targets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
+bool vectors_sort_wide_keys(int64_t count) {
+  constexpr int64_t many = int64_t{1} << 17;
+  return count >= many || (targets() & (HWY_AVX3 | HWY_AVX3_DL)) != 0;
 }
 
 }  // namespace nitinol::host
