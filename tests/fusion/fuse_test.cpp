@@ -11,6 +11,10 @@
 #include <catch2/catch.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <string>
+
 using namespace nitinol;
 using namespace nitinol::test;
 
@@ -206,6 +210,19 @@ TEST_CASE("siblings read and store no more than a processor follows", "[jit][fus
   CHECK(names ==
         "mul mul mul mul mul mul mul | mul mul mul mul mul mul mul | "
         "mul mul mul mul mul mul");
+}
+
+TEST_CASE("siblings are no longer code than a group may be", "[jit][fusion]") {
+  constexpr std::array functions = {"sin", "cos", "exp", "erf", "log", "sqrt"};
+  std::string text = "a: f32[8] = input; ", results = "return";
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    text += fmt::format("b{}x0 = {} a; ", i, functions[i]);
+    for (int k = 0; k < 5; ++k) text += fmt::format("b{0}x{1} = tanh b{0}x{2}; ", i, k + 1, k);
+    results += fmt::format(" b{}x5", i);
+  }
+  const auto between = std::ranges::count(groups(text + results), '|');
+  CHECK(between > 0);
+  CHECK(between < 5);
 }
 
 TEST_CASE("a transpose with one reader is an index map", "[jit][fusion]") {
