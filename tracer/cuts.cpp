@@ -46,7 +46,7 @@ Deferred::~Deferred() {
   segments_->count(matched_, computed_);
   try {
     settle(0);
-    if (results_.empty() || !is_following_) return;
+    if (now_.results.empty() || !is_following_) return;
     compute_values(live_values());
     fill_copies();
   } catch (...) {  // NOLINT(bugprone-empty-catch): who uses them is told
@@ -63,7 +63,7 @@ void Deferred::finish() {
 std::optional<uint32_t> Deferred::result_of(const Tensor& value) const {
   if (!value.is_defined()) return std::nullopt;
   const TensorData& data = value.internals();
-  const bool is_one = is_pending(data) && data.trace == epoch_ && data.segment == segment_;
+  const bool is_one = is_pending(data) && data.trace == epoch_ && data.segment == now_.number;
   return is_one ? std::optional(data.value) : std::nullopt;
 }
 
@@ -93,9 +93,9 @@ std::vector<NewValue> Deferred::replaced_values() const {
     const std::lock_guard lock(cell.mutex);
     if (!cell.value.is_defined()) continue;
     const auto import = std::ranges::find_if(
-        imports_, [&](const Tensor& tensor) { return is_same_memory(tensor, cell.value); });
-    if (import != imports_.end())
-      replaced.push_back({*result, static_cast<uint32_t>(import - imports_.begin())});
+        now_.imports, [&](const Tensor& tensor) { return is_same_memory(tensor, cell.value); });
+    if (import != now_.imports.end())
+      replaced.push_back({*result, static_cast<uint32_t>(import - now_.imports.begin())});
   }
   return replaced;
 }
@@ -105,15 +105,15 @@ std::vector<NewValue> Deferred::replaced_values() const {
 void Deferred::complete() {
   if (!last_) return;
   const std::shared_ptr<const Cut::Compiled> last = std::move(last_);
-  ShortArray<const Tensor*, 16> imports(imports_.size());
-  for (std::size_t i = 0; i < imports_.size(); ++i) imports[i] = &imports_[i];
+  ShortArray<const Tensor*, 16> imports(now_.imports.size());
+  for (std::size_t i = 0; i < now_.imports.size(); ++i) imports[i] = &now_.imports[i];
   ShortArray<const Tensor*, 8> lent(last->replaced.size());
   for (const Assignment& assignment : assignments()) {
     const std::optional<uint32_t> result = result_of(assignment.value);
     const auto of = std::ranges::find(last->replaced, result, &NewValue::result);
     if (of == last->replaced.end()) continue;
     const Tensor& old = assignment.variable.cell().value;
-    if (!old.is_defined() || !is_same_memory(imports_[of->import], old)) continue;
+    if (!old.is_defined() || !is_same_memory(now_.imports[of->import], old)) continue;
     imports[of->import] = &old;
     lent[static_cast<std::size_t>(of - last->replaced.begin())] = &old;
   }
@@ -121,7 +121,7 @@ void Deferred::complete() {
     const Lock lock(lock_);
     is_overwriting_ = goes;
     for (std::size_t k = 0; k < last->replaced.size(); ++k) {
-      if (lent[k] != nullptr) imports_[last->replaced[k].import] = goes ? Tensor() : *lent[k];
+      if (lent[k] != nullptr) now_.imports[last->replaced[k].import] = goes ? Tensor() : *lent[k];
     }
   };
   let_go(true);
@@ -166,9 +166,10 @@ void Deferred::note_look(Step& end, const Tensor& tensor, const ReadSite& site) 
 }
 
 ResultSet Deferred::live_values() const {
-  ResultSet live(results_.size());
-  for (std::size_t v = 0; v < results_.size(); ++v) live.add_if(v, is_shared(results_[v].tensor));
-  for (const Copy& copy : copies_) live.add_if(copy.value, is_shared(copy.tensor));
+  ResultSet live(now_.results.size());
+  for (std::size_t v = 0; v < now_.results.size(); ++v)
+    live.add_if(v, is_shared(now_.results[v].tensor));
+  for (const Copy& copy : now_.copies) live.add_if(copy.value, is_shared(copy.tensor));
   return live;
 }
 
@@ -177,7 +178,7 @@ ResultSet Deferred::live_values() const {
 void Deferred::cut(std::optional<uint32_t> looked_at, std::span<const NewValue> replaced) {
   settle(most_left);
   bool leaves_values = false;
-  if (is_following_ && !results_.empty()) {
+  if (is_following_ && !now_.results.empty()) {
     const ResultSet held = live_values();
     ResultSet live = held;
     if (!live.is_empty()) {
@@ -189,11 +190,11 @@ void Deferred::cut(std::optional<uint32_t> looked_at, std::span<const NewValue> 
       run_cut(compiled.get(), live);
     }
     fill_copies();
-    for (std::size_t v = 0; live != held && v < results_.size(); ++v)
-      leaves_values |= held.contains(v) && is_pending(results_[v].tensor.internals());
-  } else if (!is_crowded_ && !results_.empty()) {
-    segments_->explored(*at_, results_.size());
-    if (looked_at) explored_[segment_ % explored_.size()] = {segment_, at_};
+    for (std::size_t v = 0; live != held && v < now_.results.size(); ++v)
+      leaves_values |= held.contains(v) && is_pending(now_.results[v].tensor.internals());
+  } else if (!is_crowded_ && !now_.results.empty()) {
+    segments_->explored(*at_, now_.results.size());
+    if (looked_at) explored_[now_.number % explored_.size()] = {now_.number, at_};
   }
   begin_segment(leaves_values);
 }
@@ -226,9 +227,9 @@ std::optional<ValueId> Deferred::value_id(const Tensor& import) const {
 
 /// By the program, if there is one.
 void Deferred::run_cut(const Cut::Compiled* compiled, const ResultSet& live) {
-  ShortArray<const Tensor*, 16> imports(imports_.size());
-  for (std::size_t i = 0; i < imports_.size(); ++i) imports[i] = &imports_[i];
-  const auto id_of = [&](std::size_t import) { return value_id(imports_[import]); };
+  ShortArray<const Tensor*, 16> imports(now_.imports.size());
+  for (std::size_t i = 0; i < now_.imports.size(); ++i) imports[i] = &now_.imports[i];
+  const auto id_of = [&](std::size_t import) { return value_id(now_.imports[import]); };
   const ValueOf value_of = id_of;
   if (compiled != nullptr && run_program(*compiled, imports.span(), {}, &value_of))
     segments_->cuts_by_plan.fetch_add(1, std::memory_order_relaxed);
@@ -244,8 +245,8 @@ std::shared_ptr<const Cut::Compiled> Deferred::compile(const Segments::Visit& vi
     auto compiled = std::make_shared<Cut::Compiled>(visit.live);
     compiled->replaced.assign(replaced.begin(), replaced.end());
     Trace trace = trace_of(*at_, visit.live, *compiled);
-    for (std::size_t i = 0; i < imports_.size(); ++i) {
-      if (value_id(imports_[i])) trace.values.push_back(static_cast<int>(i));
+    for (std::size_t i = 0; i < now_.imports.size(); ++i) {
+      if (value_id(now_.imports[i])) trace.values.push_back(static_cast<int>(i));
     }
     compiler_(std::move(trace), [segments = segments_, cut = visit.cut,
                                  compiled](std::shared_ptr<const CutProgram> program) {
@@ -265,7 +266,7 @@ bool Deferred::run_program(const Cut::Compiled& compiled, std::span<const Tensor
                            std::span<const Tensor* const> lent, const ValueOf* value_of) {
   ShortArray<uint64_t, 16> numbers(compiled.numbers.size());
   for (std::size_t i = 0; i < compiled.numbers.size(); ++i)
-    numbers[i] = numbers_[compiled.numbers[i]];
+    numbers[i] = now_.numbers[compiled.numbers[i]];
   ShortArray<Tensor, 8> results(compiled.results.size());
   {
     const InterpreterScope scope(below());
@@ -274,7 +275,7 @@ bool Deferred::run_program(const Cut::Compiled& compiled, std::span<const Tensor
   }
   const Lock lock(lock_);
   for (std::size_t k = 0; k < compiled.results.size(); ++k) {
-    TensorData& to = results_[compiled.results[k]].tensor.internals();
+    TensorData& to = now_.results[compiled.results[k]].tensor.internals();
     if (is_pending(to)) fill(to, results[k].internals());
   }
   return true;
@@ -315,22 +316,22 @@ Tensor computed(const Step& step, std::span<const Tensor> imports,
 
 /// One by one, as eager does, with what they depend on.
 void Deferred::compute_values(ResultSet needed) {
-  for (std::size_t v = results_.size(); v-- > 0;) {
+  for (std::size_t v = now_.results.size(); v-- > 0;) {
     if (!needed.contains(v)) continue;
-    if (!is_pending(results_[v].tensor.internals())) {
+    if (!is_pending(now_.results[v].tensor.internals())) {
       needed.remove(v);
       continue;
     }
-    for_results(*results_[v].step, [&](OperandCode code) { needed.add(code); });
+    for_results(*now_.results[v].step, [&](OperandCode code) { needed.add(code); });
   }
   const InterpreterScope scope(below());
-  for (std::size_t v = 0; v < results_.size(); ++v) {
+  for (std::size_t v = 0; v < now_.results.size(); ++v) {
     if (!needed.contains(v)) continue;
-    const Result& result = results_[v];
+    const Result& result = now_.results[v];
     ++computed_;
-    const Tensor value =
-        computed(*result.step, imports_, std::span(numbers_).subspan(result.first_number), below(),
-                 [&](OperandCode code) -> const Tensor& { return results_[code].tensor; });
+    const Tensor value = computed(
+        *result.step, now_.imports, std::span(now_.numbers).subspan(result.first_number), below(),
+        [&](OperandCode code) -> const Tensor& { return now_.results[code].tensor; });
     const Lock lock(lock_);
     if (is_pending(result.tensor.internals())) fill(result.tensor.internals(), value.internals());
   }
@@ -338,31 +339,27 @@ void Deferred::compute_values(ResultSet needed) {
 
 void Deferred::fill_copies() {
   const Lock lock(lock_);
-  for (const Copy& copy : copies_) {
-    const TensorData& of = results_[copy.value].tensor.internals();
+  for (const Copy& copy : now_.copies) {
+    const TensorData& of = now_.results[copy.value].tensor.internals();
     TensorData& data = copy.tensor.internals();
     if (is_pending(data) && !is_pending(of)) fill(data, of);
   }
 }
 
 void Deferred::begin_segment(bool leaves_values) {
-  std::list<Left> now;
+  std::list<Segment> before;
   if (spare_.empty())
-    now.emplace_back();
+    before.emplace_back();
   else
-    now.splice(now.end(), spare_, spare_.begin());
-  Left& left = now.front();
+    before.splice(before.end(), spare_, spare_.begin());
   {
     const Lock lock(lock_);
-    left.results.swap(results_);
-    left.imports.swap(imports_);
-    left.numbers.swap(numbers_);
-    left.copies.swap(copies_);
-    left.end = at_;
-    left.segment = segment_++;
-    if (leaves_values) left_.splice(left_.end(), now);
+    std::swap(before.front(), now_);
+    now_.number = before.front().number + 1;
+    before.front().end = at_;
+    if (leaves_values) left_.splice(left_.end(), before);
   }
-  release(now);
+  release(before);
   at_ = &segments_->root();
   device_.reset();
   is_following_ = true;
@@ -373,18 +370,21 @@ void Deferred::begin_segment(bool leaves_values) {
 // ---- what segments before have left
 
 /// Its memory is for the next one.
-void Deferred::release(std::list<Left>& gone) {
-  for (Left& left : gone) {
-    left.results.clear();  // may run code of the user's, who gets borrowed memory back
-    left.imports.clear();
-    left.numbers.clear();
-    left.copies.clear();
+void Deferred::release(std::list<Segment>& gone) {
+  for (Segment& segment : gone) {
+    segment.results.clear();  // may run code of the user's, who gets borrowed memory back
+    segment.imports.clear();
+    segment.numbers.clear();
+    segment.copies.clear();
+    segment.end = nullptr;
   }
   spare_.splice(spare_.end(), gone);
 }
 
-Deferred::Left* Deferred::left_at(uint32_t segment) {
-  const auto left = std::ranges::find(left_, segment, &Left::segment);
+/// Null if nothing of it is pending any more.
+Deferred::Segment* Deferred::segment_at(uint32_t number) {
+  if (number == now_.number) return &now_;
+  const auto left = std::ranges::find(left_, number, &Segment::number);
   return left != left_.end() ? &*left : nullptr;
 }
 
@@ -392,7 +392,7 @@ Deferred::Left* Deferred::left_at(uint32_t segment) {
 void Deferred::settle(std::size_t most) {
   if (left_.empty()) [[likely]]
     return;
-  std::list<Left> gone;
+  std::list<Segment> gone;
   for (auto next = left_.begin(); next != left_.end();) {
     const auto left = next++;
     const bool is_late = left_.size() > most;
@@ -420,14 +420,14 @@ Tensor Deferred::copy(const Tensor& tensor) {
   to.trace = data.trace;
   to.segment = data.segment;
   to.value = data.value;
-  Left* const left = left_at(data.segment);
+  Segment& segment = *segment_at(data.segment);
   const Lock lock(lock_);
-  (left != nullptr ? left->copies : copies_).push_back({copy, data.value});
+  segment.copies.push_back({copy, data.value});
   return copy;
 }
 
 void Deferred::compute(const TensorData& data) {
-  if (data.segment == segment_) return cut();
+  if (data.segment == now_.number) return cut();
   const InterpreterScope scope(below());
   computed_ += compute_apart(data);
 }
@@ -439,38 +439,29 @@ void Deferred::compute_elsewhere(const TensorData& data) {
 /// Computes what `data` needs once more, from imports, which do not change, while the call's own
 /// thread goes on. Returns how many ops that took.
 uint64_t Deferred::compute_apart(const TensorData& data) {
-  Part part;
-  Step* end = nullptr;
-  uint32_t value = 0;
+  Segment part;  // what of the value's is needed
   for (;; std::this_thread::yield()) {
     const Lock lock(lock_);
-    if (!is_pending(data)) return 0;  // it has been cut meanwhile
-    const Left* const left = left_at(data.segment);
-    if (left == nullptr && data.segment != segment_) return 0;
+    const Segment* const segment = is_pending(data) ? segment_at(data.segment) : nullptr;
+    if (segment == nullptr) return 0;  // it has been cut meanwhile
     if (is_overwriting_) continue;
-    value = data.value;
-    const auto copy = [&](const auto& results, const auto& imports, const auto& numbers) {
-      part.results.assign(results.begin(), results.begin() + value + 1);
-      const Result& last = part.results.back();
-      const auto number_count =
-          last.first_number + static_cast<std::ptrdiff_t>(last.step->numbers.size());
-      part.imports.assign(imports.begin(), imports.begin() + last.import_count);
-      part.numbers.assign(numbers.begin(), numbers.begin() + number_count);
+    part.number = segment->number;
+    part.end = segment->end;
+    const auto first = [](const auto& of, std::size_t count) {
+      return std::vector(of.begin(), of.begin() + static_cast<std::ptrdiff_t>(count));
     };
-    part.segment = data.segment;
-    if (left == nullptr) {
-      copy(results_, imports_, numbers_);
-    } else {
-      copy(left->results, left->imports, left->numbers);
-      end = left->end;
-    }
+    part.results = first(segment->results, data.value + 1);
+    const Result& last = part.results.back();
+    part.imports = first(segment->imports, last.import_count);
+    part.numbers = first(segment->numbers, last.first_number + last.step->numbers.size());
     break;
   }
-  if (end != nullptr) segments_->use(*end, value);
-  std::vector<bool> needed(part.results.size());
-  needed[value] = true;
-  std::vector<Tensor> values(part.results.size());
-  for (std::size_t v = needed.size(); v-- > 0;) {
+  const std::size_t count = part.results.size();
+  if (part.end != nullptr) segments_->use(*part.end, static_cast<uint32_t>(count - 1));
+  std::vector<bool> needed(count);
+  needed.back() = true;
+  std::vector<Tensor> values(count);
+  for (std::size_t v = count; v-- > 0;) {
     const Result& result = part.results[v];
     if (!needed[v]) continue;
     if (is_pending(result.tensor.internals()))
@@ -478,11 +469,11 @@ uint64_t Deferred::compute_apart(const TensorData& data) {
     else
       values[v] = result.tensor;
   }
-  uint64_t count = 0;
-  for (std::size_t v = 0; v < needed.size(); ++v) {
+  uint64_t computed_ops = 0;
+  for (std::size_t v = 0; v < count; ++v) {
     if (!needed[v] || values[v].is_defined()) continue;
     const Result& result = part.results[v];
-    ++count;
+    ++computed_ops;
     values[v] = computed(*result.step, part.imports,
                          std::span(part.numbers).subspan(result.first_number), base_interpreter(),
                          [&](OperandCode code) -> const Tensor& { return values[code]; });
@@ -491,16 +482,16 @@ uint64_t Deferred::compute_apart(const TensorData& data) {
   const auto fill_if_pending = [&](TensorData& to, const Tensor& value) {
     if (is_pending(to)) fill(to, value.internals());
   };
-  for (std::size_t v = 0; v < needed.size(); ++v) {
+  for (std::size_t v = 0; v < count; ++v) {
     if (needed[v]) fill_if_pending(part.results[v].tensor.internals(), values[v]);
   }
-  Left* const left = left_at(part.segment);
-  if (left == nullptr && part.segment != segment_) return count;
-  for (const Copy& copy : left != nullptr ? left->copies : copies_) {
-    if (copy.value < needed.size() && needed[copy.value])
+  const Segment* const segment = segment_at(part.number);
+  if (segment == nullptr) return computed_ops;
+  for (const Copy& copy : segment->copies) {
+    if (copy.value < count && needed[copy.value])
       fill_if_pending(copy.tensor.internals(), values[copy.value]);
   }
-  return count;
+  return computed_ops;
 }
 
 }  // namespace nitinol::tracer

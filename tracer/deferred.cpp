@@ -42,13 +42,13 @@ inline void Deferred::make_room(std::vector<T>& in, std::size_t count) {
 
 /// For go_to().
 inline void Deferred::make_room(std::span<const uint64_t> bits) {
-  make_room(results_, 1);
-  make_room(numbers_, bits.size());
+  make_room(now_.results, 1);
+  make_room(now_.numbers, bits.size());
 }
 
 /// Of the segment, pending or computed.
 bool Deferred::is_result(const TensorData& data) const {
-  return data.trace == epoch_ && data.segment == segment_ && !is_import(data.value);
+  return data.trace == epoch_ && data.segment == now_.number && !is_import(data.value);
 }
 
 /// One that may fail only if it can be checked at once.
@@ -66,13 +66,13 @@ bool Deferred::is_deferrable(const Op& op, Inputs inputs) const {
 OperandCode Deferred::add_import(const Tensor& tensor) {
   TensorData& data = tensor.internals();
   materialise(data);  // of another call
-  make_room(imports_, 1);
-  const auto position = static_cast<uint32_t>(imports_.size());
-  imports_.push_back(tensor);
+  make_room(now_.imports, 1);
+  const auto position = static_cast<uint32_t>(now_.imports.size());
+  now_.imports.push_back(tensor);
   if (data.trace == epoch_) {
     note_use(tensor);
     data.value = position | import_bit;
-    data.segment = segment_;
+    data.segment = now_.number;
   } else {
     at_hand(data) = position;
   }
@@ -83,13 +83,13 @@ OperandCode Deferred::add_import(const Tensor& tensor) {
 /// for.
 OperandCode Deferred::code_of(const Tensor& tensor) {
   const TensorData& data = tensor.internals();
-  if (data.trace == epoch_) return data.segment == segment_ ? data.value : add_import(tensor);
+  if (data.trace == epoch_) return data.segment == now_.number ? data.value : add_import(tensor);
   uint32_t& position = at_hand(data);
   if (is_import_at(position, data)) return position | import_bit;
   const auto is_it = [&](const Tensor& other) { return &other.internals() == &data; };
-  const auto found = std::ranges::find_if(imports_, is_it);
-  if (found == imports_.end()) return add_import(tensor);
-  position = static_cast<uint32_t>(found - imports_.begin());
+  const auto found = std::ranges::find_if(now_.imports, is_it);
+  if (found == now_.imports.end()) return add_import(tensor);
+  position = static_cast<uint32_t>(found - now_.imports.begin());
   return position | import_bit;
 }
 
@@ -103,12 +103,12 @@ void Deferred::number_operands(Operands& operands) {
 }
 
 void Deferred::drop_imports() noexcept {
-  for (std::size_t i = covered_; i < imports_.size(); ++i) {
-    TensorData& data = imports_[i].internals();
+  for (std::size_t i = covered_; i < now_.imports.size(); ++i) {
+    TensorData& data = now_.imports[i].internals();
     if (data.trace == epoch_) data.segment = 0;
   }
   const Lock lock(lock_);
-  imports_.resize(covered_);
+  now_.imports.resize(covered_);
 }
 
 // ---- following
@@ -116,11 +116,11 @@ void Deferred::drop_imports() noexcept {
 /// But for the numbers among the operands.
 bool Deferred::is_alike(const Step& step, const Op& op, const Attrs& attrs,
                         const Operands& operands) const {
-  if (step.op != &op || step.imports.size() != imports_.size() - covered_ ||
+  if (step.op != &op || step.imports.size() != now_.imports.size() - covered_ ||
       !std::ranges::equal(step.operands, operands.codes) || step.attrs != attrs)
     return false;
   for (std::size_t k = 0; k < step.imports.size(); ++k) {
-    const TensorData& data = imports_[covered_ + k].internals();
+    const TensorData& data = now_.imports[covered_ + k].internals();
     if (data.strides != step.imports[k].strides || data.spec != step.imports[k].spec) return false;
   }
   if (step.numbers.empty()) return true;
@@ -168,12 +168,12 @@ inline void Deferred::go_to(Step& step, std::span<const uint64_t> bits, Tensor r
   if (at_->latest.load(std::memory_order_relaxed) != &step)
     at_->latest.store(&step, std::memory_order_release);
   at_ = &step;
-  covered_ = imports_.size();
+  covered_ = now_.imports.size();
   device_ = step.spec.device;
   if (step.returned < 0)
-    results_.push_back({std::move(result), &step, static_cast<uint32_t>(numbers_.size()),
-                        static_cast<uint32_t>(covered_)});
-  for (const uint64_t number : bits) numbers_.push_back(number);
+    now_.results.push_back({std::move(result), &step, static_cast<uint32_t>(now_.numbers.size()),
+                            static_cast<uint32_t>(covered_)});
+  for (const uint64_t number : bits) now_.numbers.push_back(number);
 }
 
 /// Whether the operand is the import that the step is the first to use.
@@ -191,7 +191,7 @@ bool Deferred::is_new(const Step& step, OperandCode code, const Tensor& tensor,
   }
   imports.tensors[imports.count++] = &tensor;
   if (data.trace == epoch_) return true;  // it has no number
-  return std::ranges::none_of(imports_,
+  return std::ranges::none_of(now_.imports,
                               [&](const Tensor& other) { return &other.internals() == &data; });
 }
 
@@ -215,7 +215,7 @@ bool Deferred::is_same(const Step& step, const Op& op, const Attrs& attrs, Input
     }
     if (input == nullptr) return false;
     const TensorData& data = input->internals();
-    const bool is_numbered = data.trace == epoch_ && data.segment == segment_;
+    const bool is_numbered = data.trace == epoch_ && data.segment == now_.number;
     const bool is_it = is_numbered            ? data.value == expected
                        : !is_import(expected) ? false
                        : (expected & ~import_bit) < covered_
@@ -234,7 +234,7 @@ inline Tensor Deferred::follow_same(Step& step, Inputs inputs, std::span<const u
 }
 
 Tensor Deferred::follow(const Op& op, const Attrs& attrs, Operands& operands) {
-  if (results_.size() >= most_results) cut();
+  if (now_.results.size() >= most_results) cut();
   const ImportsOfStep scope(*this);
   number_operands(operands);
   Step* const step = find(op, attrs, operands);
@@ -259,8 +259,8 @@ Tensor Deferred::pending_result(Step& step, Inputs inputs, std::span<const uint6
   Tensor kept(share_fresh(&data));
   data.memory.store(TensorData::Memory::pending, std::memory_order_relaxed);
   data.trace = epoch_;
-  data.segment = segment_;
-  data.value = static_cast<uint32_t>(results_.size());
+  data.segment = now_.number;
+  data.value = static_cast<uint32_t>(now_.results.size());
   go_to(step, bits, std::move(kept));
   return result;
 }
@@ -269,7 +269,7 @@ Tensor Deferred::match(const Op& op, Inputs inputs, const Attrs& attrs) {
   if (!is_following_) return {};
   Step* const latest = at_->latest.load(std::memory_order_acquire);
   NewImports imports;
-  if (latest != nullptr && latest->numbers.empty() && results_.size() < most_results &&
+  if (latest != nullptr && latest->numbers.empty() && now_.results.size() < most_results &&
       is_same(*latest, op, attrs, inputs, nullptr, 0, imports)) [[likely]]
     return follow_same(*latest, inputs, {}, imports);
   if (!is_deferrable(op, inputs)) return {};
@@ -283,7 +283,7 @@ Tensor Deferred::match(const Op& op, Inputs inputs, const Spec& number, uint64_t
   static const auto& none = *new Attrs;
   Step* const latest = at_->latest.load(std::memory_order_acquire);
   NewImports imports;
-  if (latest != nullptr && results_.size() < most_results &&
+  if (latest != nullptr && now_.results.size() < most_results &&
       is_same(*latest, op, none, inputs, &number, bits, imports)) [[likely]]
     return follow_same(*latest, inputs, {&bits, 1}, imports);
   if (!is_deferrable(op, inputs)) return {};
@@ -348,7 +348,7 @@ Tensor Deferred::run(const Op& op, Inputs inputs, const Attrs& attrs, const Spec
       return own(below().run(op, inputs, attrs, spec), inputs);
     }
   }
-  if (results_.size() >= most_results) cut();
+  if (now_.results.size() >= most_results) cut();
   if (is_following_) {
     Operands operands(inputs);
     if (Tensor result = follow(op, attrs, operands); result.is_defined()) return result;
@@ -372,10 +372,11 @@ void Deferred::diverge() {
   compute_values(live_values());
   fill_copies();
   is_following_ = false;
-  std::vector<Result> computed(results_.size());  // what nobody else needs goes, as it does eagerly
+  std::vector<Result> computed(
+      now_.results.size());  // what nobody else needs goes, as it does eagerly
   const Lock lock(lock_);
-  computed.swap(results_);
-  copies_.clear();
+  computed.swap(now_.results);
+  now_.copies.clear();
 }
 
 Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const Spec& spec) {
@@ -397,8 +398,8 @@ Tensor Deferred::explore(const Op& op, Inputs inputs, const Attrs& attrs, const 
   if (step->returned < 0) {
     TensorData& data = result.internals();
     data.trace = epoch_;
-    data.segment = segment_;
-    data.value = static_cast<uint32_t>(results_.size());
+    data.segment = now_.number;
+    data.value = static_cast<uint32_t>(now_.results.size());
   }
   go_to(*step, bits, {});
   return result;
@@ -415,8 +416,8 @@ Step* Deferred::add_step(const Op& op, Inputs inputs, const Attrs& attrs, const 
       step->numbers.emplace_back(inputs[i]->spec(), inputs[i]->internals().number);
     if (inputs[i]->handle() == result.handle()) step->returned = static_cast<int>(i);
   }
-  for (std::size_t k = covered_; k < imports_.size(); ++k)
-    step->imports.push_back({imports_[k].spec(), imports_[k].internals().strides});
+  for (std::size_t k = covered_; k < now_.imports.size(); ++k)
+    step->imports.push_back({now_.imports[k].spec(), now_.imports[k].internals().strides});
   step->spec = result.spec();
   step->strides = result.internals().strides;
   step->place = CallSite::here();

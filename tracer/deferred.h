@@ -81,17 +81,17 @@ class Deferred final : public Transaction, public PendingCall {
   struct Result {
     Tensor tensor;  ///< undefined if it has been computed at once
     const Step* step = nullptr;
-    uint32_t first_number = 0;  ///< of its operands, in numbers_
+    uint32_t first_number = 0;  ///< of its operands, in the segment's numbers
     uint32_t import_count = 0;  ///< so many imports there are up to here
   };
   struct Copy {
     Tensor tensor;
     uint32_t value = 0;
   };
-  /// A segment before, some of whose values are pending as nobody is known to use them.
-  struct Left {
-    uint32_t segment = 0;
-    Step* end = nullptr;
+  /// The ops between two cuts: what they have taken and given.
+  struct Segment {
+    uint32_t number = 0;  ///< 0: of tensors of the call that are in none
+    Step* end = nullptr;  ///< once it is over
     std::vector<Result> results;
     std::vector<Tensor> imports;
     std::vector<uint64_t> numbers;
@@ -112,20 +112,13 @@ class Deferred final : public Transaction, public PendingCall {
     SmallList<OperandCode, 8> codes;
     SmallList<uint64_t, 4> bits;  ///< of the numbers among them
   };
-  /// What of the segment is needed to compute some of it.
-  struct Part {
-    uint32_t segment = 0;
-    std::vector<Result> results;  ///< per value; those that are not needed are empty
-    std::vector<Tensor> imports;
-    std::vector<uint64_t> numbers;
-  };
 
   [[nodiscard]] uint32_t& at_hand(const TensorData& data) {
     return import_at_hand_[reinterpret_cast<uintptr_t>(&data) / sizeof(TensorData) %
                            import_at_hand_.size()];
   }
   [[nodiscard]] bool is_import_at(uint32_t position, const TensorData& data) const {
-    return position < imports_.size() && &imports_[position].internals() == &data;
+    return position < now_.imports.size() && &now_.imports[position].internals() == &data;
   }
   [[nodiscard]] OperandCode code_of(const Tensor& tensor);
   OperandCode add_import(const Tensor& tensor);
@@ -136,7 +129,7 @@ class Deferred final : public Transaction, public PendingCall {
    public:
     explicit ImportsOfStep(Deferred& call) : call_(call) {}
     ~ImportsOfStep() {
-      if (call_.imports_.size() != call_.covered_) call_.drop_imports();
+      if (call_.now_.imports.size() != call_.covered_) call_.drop_imports();
     }
     ImportsOfStep(const ImportsOfStep&) = delete;
     ImportsOfStep& operator=(const ImportsOfStep&) = delete;
@@ -198,22 +191,21 @@ class Deferred final : public Transaction, public PendingCall {
   void note_use(const Tensor& tensor) const;
   void use(Inputs inputs) const;
   void settle(std::size_t most);
-  void release(std::list<Left>& gone);
-  [[nodiscard]] Left* left_at(uint32_t segment);
+  void release(std::list<Segment>& gone);
+  [[nodiscard]] Segment* segment_at(uint32_t number);
 
   const std::shared_ptr<Segments> segments_;
   const CutCompiler compiler_;
   const uint64_t epoch_;
-  uint32_t segment_ = 0;  ///< 0: of tensors of the call that are in no segment
   std::optional<Device> device_;
   Step* at_;
   bool is_following_ = true;
   bool is_crowded_ = false;  ///< up to the next cut ops are computed and not noted
   uint64_t matched_ = 0, computed_ = 0;
   std::size_t covered_ = 0;                       ///< imports that steps have used
-  std::array<uint32_t, 64> import_at_hand_ = {};  ///< by address: where it may be among imports_
+  std::array<uint32_t, 64> import_at_hand_ = {};  ///< by address: where it may be among imports
   std::array<End, 16> explored_ = {};             ///< by segment: the latest ones
-  std::list<Left> spare_;                         ///< empty: their memory is for the next ones
+  std::list<Segment> spare_;                      ///< empty: their memory is for the next ones
 
   /// The last cut, once finish() has left it to commit().
   std::shared_ptr<const Cut::Compiled> last_;
@@ -221,11 +213,10 @@ class Deferred final : public Transaction, public PendingCall {
   /// Guards what follows, which other threads read: they look at what was there when the value that
   /// they ask for was made. So adding to it without moving it needs no lock.
   std::atomic_flag lock_;
-  std::vector<Result> results_;
-  std::vector<Tensor> imports_;
-  std::vector<uint64_t> numbers_;
-  std::vector<Copy> copies_;
-  std::list<Left> left_;                   ///< the latest last
+  Segment now_;
+  /// Those before, the latest last, that have values that are pending, as nobody is known to use
+  /// them.
+  std::list<Segment> left_;
   bool is_overwriting_ = false;            ///< what is imported
   std::optional<PendingCallEntry> entry_;  ///< once something is pending
 };
