@@ -98,6 +98,16 @@ void fetch_tile_after(const TransposedBlock& tile) {
     __builtin_prefetch(tile.from + l * tile.from_step);
 }
 
+/// The lines behind those of the tile, on both sides. Each lies in a page of its own, where nobody
+/// sees that the next one will be wanted.
+template <class T>
+void fetch_lines_after(const TransposedBlock& tile) {
+  for (int64_t l = 0; l < edge<T>; ++l) {
+    __builtin_prefetch(tile.from + l * tile.from_step + cache_line);
+    __builtin_prefetch(tile.to + l * tile.to_step + cache_line, 1);
+  }
+}
+
 /// Columns of the source may lie a page apart each: so many are used again before the next.
 constexpr int64_t band = 256;
 
@@ -126,6 +136,7 @@ void transpose_as(const TransposedBlock& block) {
                                       .columns = std::min(edge<T>, last - j),
                                       .is_streamed = is_streamed};
         if (is_fetched && j + edge<T> < last) fetch_tile_after<T>(tile);
+        if (!block.is_streamed) fetch_lines_after<T>(tile);
         transpose_tile<T>(tile);
       }
     }
