@@ -14,6 +14,7 @@ void axis_rows(Timer& timer);         ///< axis: reductions along either axis, o
 void image_rows(Timer& timer);        ///< images: reductions of images, channels first and last
 void short_rows(Timer& timer);        ///< short: along few elements, and the same across
 void scan_rows(Timer& timer);         ///< scan: running sums over [4096, 1024]
+void gradient_rows(Timer& timer);     ///< grad: of what normalises
 void lookup_rows(Timer& timer);       ///< index: rows and elements that indices name
 void bin_rows(Timer& timer);          ///< order.bincount: values added up in few bins
 void order_rows(Timer& timer);        ///< order, index.set, einsum, random: of the vocabulary

@@ -146,6 +146,7 @@ void time_rows(Timer& timer) {
   nitinol::bench::image_rows(timer);
   nitinol::bench::short_rows(timer);
   nitinol::bench::scan_rows(timer);
+  nitinol::bench::gradient_rows(timer);
   nitinol::bench::lookup_rows(timer);
   nitinol::bench::bin_rows(timer);
   nitinol::bench::order_rows(timer);

@@ -123,4 +123,30 @@ void short_rows(Timer& timer) {
   }
 }
 
+void gradient_rows(Timer& timer) {
+  const auto time = [&timer](const char* name, const Shape& shape, int axis, const auto& f) {
+    const std::string row = fmt::format("grad.{}", name);
+    if (!timer.wants(row)) return;
+    const Tensor x = normal(0, shape), seed = normal(1, shape);
+    const Tensor scale = normal(2, {shape[axis]}), bias = normal(3, {shape[axis]});
+    const auto gradients = [&f](const Tensor& v, const Tensor& g, const Tensor& b,
+                                const Tensor& s) {
+      return vjp(f, std::vector<Tensor>{v, g, b}).second(s);
+    };
+    const double array = 4.0 * static_cast<double>(x.size());
+    time_both(timer, row, {.bytes = 3 * array}, gradients, x, scale, bias, seed);
+  };
+  time("softmax", {1024, 768}, 1,
+       [](const std::vector<Tensor>& v) -> Tensor { return softmax(v[0] * v[1] + v[2], -1); });
+  time("layer_norm", {1024, 768}, 1, [](const std::vector<Tensor>& v) -> Tensor {
+    return layer_norm(v[0], {.weight = v[1], .bias = v[2]});
+  });
+  time("rms_norm", {1024, 768}, 1, [](const std::vector<Tensor>& v) -> Tensor {
+    return rms_norm(v[0], {.weight = v[1]}) + v[2];
+  });
+  time("batch_norm", {32, 64, 28, 28}, 1, [](const std::vector<Tensor>& v) -> Tensor {
+    return batch_norm(v[0], {.weight = v[1], .bias = v[2]}).values;
+  });
+}
+
 }  // namespace nitinol::bench

@@ -119,6 +119,8 @@ struct GradientCall {
   /// For a rule that adds up over the inputs, for which it is asked in ascending order: how far it
   /// has come, and the sum.
   mutable std::pair<int, int64_t> summed = {0, 0};
+  /// For a rule whose gradients share values: what it has computed for an input before.
+  mutable std::vector<Tensor> kept = {};
 };
 
 /// How an op is differentiated, written with public functions.
@@ -126,7 +128,7 @@ struct Gradient {
   /// The gradient of input k, or an undefined tensor for none. It may have any shape that the input
   /// was broadcast to, and any floating dtype: it is summed and cast.
   Tensor (*rule)(const GradientCall& call, int k) = nullptr;
-  uint32_t looks_at_inputs = 0;  ///< bit k: at input k; ops of any number of inputs look at none
+  uint32_t looks_at_inputs = 0;  ///< bit k: at input k
   bool looks_at_result = false;
   bool is_zero = false;  ///< constant almost everywhere, or not a function of floating values
 

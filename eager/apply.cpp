@@ -55,10 +55,11 @@ bool is_tracked(Inputs inputs) {
   return call.match(op, inputs, number, element_of(spec.dtype, (is_first ? a : b).scalar()));
 }
 
-/// A tape is to see none of the ops that an op with a rule of its own expands to.
+/// A tape is to see none of the ops that an op expands to which says itself how it is
+/// differentiated.
 Tensor apply_composite(const Op& op, Inputs inputs, const Attrs& attrs) {
   const bool tracks = is_tracked(inputs) && notes_gradients();
-  if (tracks && op.gradient.rule != nullptr) {
+  if (tracks && (op.gradient.rule != nullptr || op.gradient.is_zero)) {
     std::vector<Tensor> bare;
     std::vector<const Tensor*> operands;
     for (const Tensor* input : inputs) bare.push_back(bare_copy(*input));
@@ -144,11 +145,14 @@ void check_defined(const Op& op, Inputs operands) {
 
 }  // namespace
 
-Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs) {
+bool runs_at_once(Inputs inputs) {
   const bool tracks = is_tracked(inputs) && notes_gradients(),
              checks = observed::is_any() && looks_at_elements(result_check());
-  if (is_watched() || tracks || checks) return expand(inputs, attrs);
-  return eager::run_composite(expand, inputs, attrs);
+  return !is_watched() && !tracks && !checks;
+}
+
+Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs) {
+  return runs_at_once(inputs) ? eager::run_composite(expand, inputs, attrs) : expand(inputs, attrs);
 }
 
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {

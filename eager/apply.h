@@ -19,6 +19,9 @@ namespace nitinol {
 /// What a gradient rule, written as `expand`, makes of the inputs: as one kernel, as composite ops
 /// are, if no trace and no tape is to see its ops, and no NaN is looked for in what they give.
 [[nodiscard]] Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs = {});
+/// Whether it would be one kernel. If not, a rule may share what it computes for several inputs
+/// (GradientCall::kept).
+[[nodiscard]] bool runs_at_once(Inputs inputs);
 
 /// The results of an op of several.
 [[nodiscard]] std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs = {});

@@ -345,9 +345,7 @@ RmsNorm rms_norm(Integer features, double eps, DType dtype) {
 Tensor RmsNorm::operator()(const Tensor& x) const {
   check_setting("RmsNorm", "eps", eps, Interval::not_negative);
   check_features("RmsNorm", x, -1, weight.shape()[0]);
-  const Tensor given = widened(x);
-  const Tensor scale = rsqrt(mean(square(given), {-1}, keepdims) + eps);
-  return narrowed(given * scale * widened(weight), x);
+  return nitinol::rms_norm(x, {.weight = weight, .eps = eps});
 }
 
 BatchNorm batch_norm(Integer features, const BatchNormOptions& options) {

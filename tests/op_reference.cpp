@@ -3,6 +3,7 @@
 #include "bench/special_functions.h"
 #include "core/host_access.h"
 #include "tests/op_along.h"
+#include "tests/op_groups.h"
 #include "tests/op_order.h"
 #include "tests/op_random.h"
 #include "tests/op_windows.h"
@@ -273,120 +274,6 @@ Real elementwise_at(const Op& op, std::span<const Elements> inputs, const Dims& 
   return wrapped(result, function->second(x[0], x[1], x[2]));
 }
 
-// ---- reductions
-
-Real reduced(std::string_view op, const std::vector<Real>& x, int64_t ddof) {
-  const auto count = static_cast<Real>(x.size());
-  Real sum = 0;
-  Real product = 1;
-  std::size_t largest = 0;
-  std::size_t smallest = 0;
-  bool any = false;
-  bool all = true;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    sum += x[i];
-    product *= x[i];
-    any = any || x[i] != 0;
-    all = all && x[i] != 0;
-    if (std::isnan(x[largest])) continue;
-    if (std::isnan(x[i])) {
-      largest = smallest = i;
-      continue;
-    }
-    if (x[i] > x[largest]) largest = i;
-    if (x[i] < x[smallest]) smallest = i;
-  }
-  if (op == "sum") return sum;
-  if (op == "prod") return product;
-  if (op == "any") return any;
-  if (op == "all") return all;
-  if (op == "argmax") return static_cast<Real>(largest);
-  if (op == "argmin") return static_cast<Real>(smallest);
-  if (op == "max") return x[largest];
-  if (op == "min") return x[smallest];
-  const Real mean = sum / count;
-  if (op == "mean") return mean;
-  if (op == "logsumexp") {
-    const Real most = std::isfinite(x[largest]) ? x[largest] : 0;
-    Real total = 0;
-    for (const Real value : x) total += std::exp(value - most);
-    return std::log(total) + most;
-  }
-  Real squares = 0;
-  for (const Real value : x) squares += (value - mean) * (value - mean);
-  const Real variance = squares / std::max(count - static_cast<Real>(ddof), 0.0L);
-  if (op == "var") return variance;
-  if (op == "std") return std::sqrt(variance);
-  throw std::runtime_error("no reference");
-}
-
-/// Calls f(values, indices) for each group of elements that differ in the axes only.
-void for_each_group(const Elements& x, const Dims& axes,
-                    const std::function<void(const std::vector<Real>&, std::vector<Dims>&)>& f) {
-  Shape rows = x.shape;
-  Shape columns = x.shape;
-  for (int i = 0; i < rows.size(); ++i) {
-    const bool is_reduced = std::ranges::find(axes, i) != axes.end();
-    (is_reduced ? rows : columns)[i] = 1;
-  }
-  for_each_index(rows, [&](const Dims& row) {
-    std::vector<Real> values;
-    std::vector<Dims> indices;
-    for_each_index(columns, [&](const Dims& column) {
-      Dims index = row;
-      for (int i = 0; i < index.size(); ++i) index[i] += column[i];
-      values.push_back(x.at(index));
-      indices.push_back(index);
-    });
-    f(values, indices);
-  });
-}
-
-Elements reduction(const Op& op, const Elements& x, const Attrs& attrs, const Spec& spec) {
-  Elements out = {spec.dtype, spec.shape, {}};
-  const Dims axes = normalize_axes(op.name, std::get<Dims>(attrs[0]), x.shape.size());
-  const int64_t ddof = attrs.size() > 2 ? std::get<int64_t>(attrs[2]) : 0;
-  for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>&) {
-    out.values.push_back(wrapped(spec.dtype, reduced(op.name, values, ddof)));
-  });
-  return out;
-}
-
-/// softmax, log_softmax and layer_norm: each element from its group.
-Elements normalisation(const Op& op, std::span<const Elements> inputs, const Attrs& attrs) {
-  const Elements& x = inputs[0];
-  Elements out = {is_floating(x.dtype) ? x.dtype : f32, x.shape, {}};
-  out.values.resize(x.values.size());
-  Dims axes;
-  const int64_t number = std::get<int64_t>(attrs[0]);
-  if (op.name != "layer_norm")
-    axes.push_back(number < 0 ? number + x.shape.size() : number);
-  else
-    for (int64_t i = x.shape.size() - number; i < x.shape.size(); ++i) axes.push_back(i);
-  const Strides strides = strides_of(x.shape);
-  for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>& indices) {
-    const Real most = reduced("max", values, 0);
-    const Real total = reduced("logsumexp", values, 0);
-    const Real mean = reduced("mean", values, 0);
-    const Real variance = reduced("var", values, 0);
-    for (std::size_t k = 0; k < values.size(); ++k) {
-      Real value = 0;
-      if (op.name == "softmax") value = std::exp(values[k] - total);
-      if (op.name == "log_softmax") value = (values[k] - most) - (total - most);
-      if (op.name == "layer_norm") {
-        value = (values[k] - mean) / std::sqrt(variance + std::get<double>(attrs[1]));
-        std::size_t next = 1;
-        if (std::get<bool>(attrs[2])) value *= inputs[next++].values[k];
-        if (std::get<bool>(attrs[3])) value += inputs[next].values[k];
-      }
-      int64_t flat = 0;
-      for (int i = 0; i < strides.size(); ++i) flat += indices[k][i] * strides[i];
-      out.values[static_cast<std::size_t>(flat)] = value;
-    }
-  });
-  return out;
-}
-
 // ---- movement
 
 Elements viewed(const Op& op, const Elements& x, const Attrs& attrs, const Spec& spec) {
@@ -591,8 +478,9 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name.starts_with("conv2d")) return convolved(op, given, attrs, result);
   if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);
   if (op.name.starts_with("log_likelihood")) return likelihood(given, attrs, result);
+  if (op.name.starts_with("batch_")) return of_batch(op, given, attrs, result);
   const bool normalises =
-      op.name == "softmax" || op.name == "log_softmax" || op.name == "layer_norm";
+      op.name == "softmax" || op.name == "log_softmax" || op.name.ends_with("_norm");
   if (normalises) return normalisation(op, given, attrs);
   return reduction(op, given[0], attrs, result);
 }

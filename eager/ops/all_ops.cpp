@@ -1,6 +1,7 @@
 #include "eager/all_ops.h"
 
 #include "eager/ops/arithmetic.h"
+#include "eager/ops/batch_norm.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/collectives.h"
 #include "eager/ops/compare.h"
@@ -35,7 +36,7 @@ std::span<const Op* const> all_ops() {
           compare_ops(),    reduce_ops(),      statistics_ops(), view_ops(),    join_ops(),
           index_ops(),      order_ops(),       masks_ops(),      scatter_ops(), matmul_ops(),
           conv_ops(),       pool_ops(),        create_ops(),     random_ops(),  transfer_ops(),
-          collectives_ops()}) {
+          batch_norm_ops(), collectives_ops()}) {
       for (const Op& op : family) list.push_back(&op);
     }
     return list;

@@ -1,11 +1,18 @@
 // Images are normalised in the order in which convolutions leave them, channels last: the sums go
 // over rows of all features at once, and nothing is transposed.
+//
+// A batch's mean is rounded: `shift` is what it lacks. Each op is a pass over the batch, and so is
+// each of its gradients; a tape keeps the batch and numbers of its features.
 #include "eager/ops/batch_norm.h"
 
 #include "core/error.h"
+#include "eager/apply.h"
 #include "eager/channels_last.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
+#include "eager/ops/define.h"
+#include "eager/ops/family.h"
+#include "eager/ops/reduce.h"
 #include "eager/ops/statistics.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
@@ -13,10 +20,187 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
 namespace nitinol {
 namespace {
 
-void check_shapes(const Tensor& x, const BatchNorm& options) {
+int64_t feature_axis(int64_t rank, const Attrs& attrs) {
+  return normalize_axis("batch_norm", attr<int64_t>(attrs, 0), static_cast<int>(rank));
+}
+
+/// Of x, what its features are not along.
+Dims other_axes(const Tensor& x, const Attrs& attrs) {
+  const int64_t features = feature_axis(x.rank(), attrs);
+  Dims axes;
+  for (int64_t i = 0; i < x.rank(); ++i) {
+    if (i != features) axes.push_back(i);
+  }
+  return axes;
+}
+
+/// Elements of each feature.
+double count_of(const Tensor& x, const Attrs& attrs) {
+  int64_t count = 1;
+  for (const int64_t axis : other_axes(x, attrs)) count *= x.shape()[static_cast<int>(axis)];
+  return static_cast<double>(count);
+}
+
+/// A number for each feature as an operand beside what has this rank.
+Tensor spread(const Tensor& of_features, int64_t rank, const Attrs& attrs) {
+  Shape column = Dims::filled(static_cast<int>(rank - feature_axis(rank, attrs)), 1);
+  column[0] = of_features.size();
+  return reshape(of_features, column);
+}
+Tensor spread(const Tensor& of_features, const Tensor& x, const Attrs& attrs) {
+  return spread(of_features, x.rank(), attrs);
+}
+
+/// The operands of batch_norm: x, mean, variance, and shift, weight and bias as far as the flags
+/// say. Those of its gradients are these without bias, then the result's gradient.
+struct Operands {
+  Operands(Inputs inputs, const Attrs& attrs)
+      : x(*inputs[0]), mean(*inputs[1]), variance(*inputs[2]) {
+    if (attr<bool>(attrs, 2)) shift = *inputs[count++];
+    if (attr<bool>(attrs, 3)) weight = widened(*inputs[count++]);
+  }
+
+  Tensor x, mean, variance, shift, weight;
+  std::size_t count = 3;  ///< of these
+
+  /// x - mean.
+  [[nodiscard]] Tensor deviation(const Attrs& attrs) const {
+    const Tensor from_rounded = widened(x) - spread(widened(mean), x, attrs);
+    return shift.is_defined() ? from_rounded - spread(shift, x, attrs) : from_rounded;
+  }
+  /// 1 / sqrt(variance + eps).
+  [[nodiscard]] Tensor scale(const Attrs& attrs) const {
+    return rsqrt(widened(variance) + attr<double>(attrs, 1));
+  }
+  /// What the deviation is multiplied by.
+  [[nodiscard]] Tensor factor(const Attrs& attrs) const {
+    return weight.is_defined() ? weight * scale(attrs) : scale(attrs);
+  }
+};
+
+Tensor expand_mean(Inputs inputs, const Attrs& attrs) {
+  return mean(widened(*inputs[0]), other_axes(*inputs[0], attrs));
+}
+
+Tensor mean_rule(const GradientCall& c, int) {
+  const Shape& shape = c.input_specs[0].shape;
+  const auto count =
+      static_cast<double>(element_count(shape) / std::max<int64_t>(1, c.gradient.size()));
+  return spread(c.gradient / count, shape.size(), c.attrs);
+}
+
+/// Inputs: x and its mean.
+Tensor expand_shift(Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  return mean(widened(x) - spread(*inputs[1], x, attrs), other_axes(x, attrs));
+}
+
+/// Inputs: x, its mean and shift.
+Tensor expand_variance(Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  const Tensor deviation = widened(x) - spread(*inputs[1], x, attrs);
+  return mean(square(deviation), other_axes(x, attrs)) - square(*inputs[2]);
+}
+
+/// By x, as whose own mean and shift are given it changes nothing by them. Inputs: those, and the
+/// variance's gradient.
+Tensor expand_variance_gradient(Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  const Tensor deviation = widened(x) - spread(*inputs[1], x, attrs) - spread(*inputs[2], x, attrs);
+  return narrowed(deviation * spread(*inputs[3] * (2 / count_of(x, attrs)), x, attrs), x);
+}
+
+Tensor variance_rule(const GradientCall& c, int k) {
+  if (k != 0) return {};
+  const Tensor* const inputs[] = {&c.inputs[0], &c.inputs[1], &c.inputs[2], &c.gradient};
+  return apply_at_once(expand_variance_gradient, inputs, c.attrs);
+}
+
+Tensor expand_norm(Inputs inputs, const Attrs& attrs) {
+  const Operands of(inputs, attrs);
+  Tensor result = of.deviation(attrs) * spread(of.factor(attrs), of.x, attrs);
+  if (attr<bool>(attrs, 4)) result = result + spread(widened(*inputs[of.count]), of.x, attrs);
+  return narrowed(result, of.x);
+}
+
+Tensor expand_norm_gradient(Inputs inputs, const Attrs& attrs) {
+  const Operands of(inputs, attrs);
+  return narrowed(widened(*inputs.back()) * spread(of.factor(attrs), of.x, attrs), of.x);
+}
+
+/// The sum of the result's gradient.
+Tensor expand_sum(Inputs inputs, const Attrs& attrs) {
+  const Tensor& g = *inputs.back();
+  return sum(widened(g), other_axes(g, attrs));
+}
+
+/// That of its products with the normalised values.
+Tensor expand_sum_of_products(Inputs inputs, const Attrs& attrs) {
+  const Operands of(inputs, attrs);
+  const Tensor values = of.deviation(attrs) * spread(of.scale(attrs), of.x, attrs);
+  return sum(widened(*inputs.back()) * values, other_axes(of.x, attrs));
+}
+
+Tensor norm_rule(const GradientCall& c, int k) {
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& tensor : c.inputs) inputs.push_back(&tensor);
+  const Operands of(inputs, c.attrs);
+  inputs.resize(of.count);
+  if (c.kept.empty()) c.kept.push_back(row_major(c.gradient));
+  const Tensor gradient = c.kept[0];
+  inputs.push_back(&gradient);
+  if (k == 0) return apply_at_once(expand_norm_gradient, inputs, c.attrs);
+  if (c.kept.size() == 1) {
+    c.kept.push_back(apply_at_once(expand_sum, inputs, c.attrs));
+    c.kept.push_back(apply_at_once(expand_sum_of_products, inputs, c.attrs));
+  }
+  const Tensor& sum = c.kept[1];
+  const Tensor& of_products = c.kept[2];
+  const auto last = static_cast<int>(of.count - 1);
+  if (k > last) return sum;                                     // by the bias
+  if (k == last && of.weight.is_defined()) return of_products;  // by the weight
+  if (k == 2) return of_products * (of.factor(c.attrs) * of.scale(c.attrs) * -0.5);
+  return -sum * of.factor(c.attrs);  // by the mean, or its shift
+}
+
+constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
+constexpr std::array<std::string_view, 5> norm_attrs = {"axis", "eps", "has_shift", "has_weight",
+                                                        "has_bias"};
+
+constexpr Op composite(std::string_view name, int arity, std::span<const std::string_view> names,
+                       Expand expand, std::string_view summary) {
+  return {.name = name,
+          .kind = OpKind::composite,
+          .arity = arity,
+          .attr_names = names,
+          .expand = expand,
+          .summary = summary};
+}
+
+constexpr auto batch = family({
+    with_rule(composite("batch_mean", 1, axis_attrs, expand_mean, "The mean of each feature."),
+              mean_rule),
+    without_gradient(composite("batch_shift", 2, axis_attrs, expand_shift,
+                               "What a feature's rounded mean lacks.")),
+    with_rule(composite("batch_variance", 3, axis_attrs, expand_variance,
+                        "The variance of each feature, by its mean and shift."),
+              variance_rule, 0b111),
+    with_rule(composite("batch_norm", -1, norm_attrs, expand_norm,
+                        "(x - mean) / sqrt(variance + eps) * weight + bias of each feature."),
+              norm_rule, 0b11111),
+});
+
+void check_shapes(const Tensor& x, std::initializer_list<const Tensor*> numbers) {
   if (x.rank() < 2) {
     throw Error(ErrorKind::shape, {.where = "batch_norm",
                                    .what = "the input is " + describe(x),
@@ -25,7 +209,7 @@ void check_shapes(const Tensor& x, const BatchNorm& options) {
                                    .fix = {}});
   }
   const Shape features = {x.shape()[1]};
-  for (const Tensor* of_features : {&options.weight, &options.bias}) {
+  for (const Tensor* of_features : numbers) {
     if (!of_features->is_defined() || of_features->shape() == features) continue;
     throw Error(
         ErrorKind::shape,
@@ -33,71 +217,59 @@ void check_shapes(const Tensor& x, const BatchNorm& options) {
          .what = fmt::format("{} with {} for its features", describe(x), describe(*of_features)),
          .expected = to_string(features),
          .got = to_string(of_features->shape()),
-         .fix = "Weight and bias have a number for each feature, axis 1 of the input."});
+         .fix = "Weight, bias, mean and variance have a number for each feature, axis 1 of the "
+                "input."});
   }
 }
 
-/// A batch as it is computed with, and where its features are.
-class Batch {
- public:
+/// A batch as it lies in memory, and where its features are.
+struct Batch {
   explicit Batch(const Tensor& x)
-      : given_(x),
-        is_images_(x.rank() == 4),
-        features_(is_images_ ? 3 : 1),
-        values_(widened(is_images_ ? channels_last(x) : x)) {}
+      : is_images(x.rank() == 4),
+        axis(is_images ? 3 : 1),
+        values(is_images ? row_major(channels_last(x)) : x) {}
 
-  [[nodiscard]] const Tensor& values() const { return values_; }
-  [[nodiscard]] Dims other_axes() const {
-    Dims axes;
-    for (int i = 0; i < values_.rank(); ++i) {
-      if (i != features_) axes.push_back(i);
-    }
-    return axes;
-  }
-  /// A number for each feature as an operand beside the values.
-  [[nodiscard]] Tensor spread(const Tensor& of_features) const {
-    Shape column = Dims::filled(values_.rank() - features_, 1);
-    column[0] = of_features.shape()[0];
-    return reshape(of_features, column);
-  }
-  [[nodiscard]] Tensor scaled(const Tensor& deviation, const Tensor& variance,
-                              const BatchNorm& options) const {
-    const Tensor one = rsqrt(variance + options.eps);
-    Tensor result =
-        deviation * spread(options.weight.is_defined() ? widened(options.weight) * one : one);
-    if (options.bias.is_defined()) result = result + spread(widened(options.bias));
-    result = narrowed(result, given_);
-    return is_images_ ? channels_first(result) : result;
-  }
-
- private:
-  Tensor given_;
-  bool is_images_;
-  int features_;
-  Tensor values_;
+  bool is_images;
+  int64_t axis;
+  Tensor values;
 };
+
+/// `shift` may be undefined.
+Tensor normalised(const Batch& given, const Tensor& mean, const Tensor& variance,
+                  const Tensor& shift, const BatchNorm& options) {
+  std::vector<const Tensor*> inputs = {&given.values, &mean, &variance};
+  for (const Tensor* more : {&shift, &options.weight, &options.bias}) {
+    if (more->is_defined()) inputs.push_back(more);
+  }
+  const Tensor result = apply(batch["batch_norm"], inputs,
+                              {given.axis, options.eps, shift.is_defined(),
+                               options.weight.is_defined(), options.bias.is_defined()});
+  return given.is_images ? channels_first(result) : result;
+}
 
 }  // namespace
 
 BatchNormed batch_norm(const Tensor& x, const BatchNorm& options) {
-  check_shapes(x, options);
-  const Batch batch(x);
-  const Dims axes = batch.other_axes();
-  const Tensor rounded = mean(batch.values(), axes);
-  const Tensor deviation = batch.values() - batch.spread(rounded);
-  const Tensor shift = mean(deviation, axes);  // what the rounded mean lacks
-  const Tensor variance = mean(square(deviation), axes) - square(shift);
-  return {.values = batch.scaled(deviation - batch.spread(shift), variance, options),
+  check_shapes(x, {&options.weight, &options.bias});
+  const Batch given(x);
+  const Tensor& values = given.values;
+  const Attrs axis = {given.axis};
+  const Tensor rounded = apply(batch["batch_mean"], {&values}, axis);
+  const Tensor shift = apply(batch["batch_shift"], {&values, &rounded}, axis);
+  const Tensor variance = apply(batch["batch_variance"], {&values, &rounded, &shift}, axis);
+  return {.values = normalised(given, rounded, variance, shift, options),
           .mean = rounded + shift,
           .variance = variance};
 }
 
 Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
                   const BatchNorm& options) {
-  check_shapes(x, options);
-  const Batch batch(x);
-  const Tensor deviation = batch.values() - batch.spread(widened(mean));
-  return batch.scaled(deviation, widened(variance), options);
+  check_shapes(x, {&options.weight, &options.bias, &mean, &variance});
+  return normalised(Batch(x), mean, variance, {}, options);
+}
+
+std::span<const Op> batch_norm_ops() {
+  return batch.ops;
 }
 
 }  // namespace nitinol

@@ -1,7 +1,10 @@
-// Normalisation of each feature over a batch, made of public ops.
+// Normalisation of each feature over a batch.
 #pragma once
 
+#include "core/op.h"
 #include "core/tensor.h"
+
+#include <span>
 
 #pragma GCC visibility push(default)
 
@@ -32,6 +35,8 @@ struct BatchNormed {
 /// they may be those of several batches together. Throws likewise.
 [[nodiscard]] Tensor batch_norm(const Tensor& x, const Tensor& mean, const Tensor& variance,
                                 const BatchNorm& options);
+
+[[nodiscard]] std::span<const Op> batch_norm_ops();
 
 }  // namespace nitinol
 

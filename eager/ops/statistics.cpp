@@ -170,12 +170,22 @@ Tensor rule_by_result(const GradientCall& c, int) {
   return apply_at_once(expand, inputs, c.attrs);
 }
 
-/// Inputs: x, then weight and bias as far as the flags say.
-Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
-  const Tensor& given = *inputs[0];
+// ---- layer_norm and rms_norm
+
+/// x without weight and bias, and what it was multiplied by.
+struct Normalised {
+  Tensor values, scale;
+};
+using Normalise = Normalised (*)(const Tensor& x, const Attrs& attrs);
+
+Dims normalised_axes(const Attrs& attrs) {
   Dims axes;
   for (int64_t i = attr<int64_t>(attrs, 0); i > 0; --i) axes.push_back(-i);
-  const Tensor x = computed(given);
+  return axes;
+}
+
+Normalised centred(const Tensor& x, const Attrs& attrs) {
+  const Dims axes = normalised_axes(attrs);
   const Tensor deviation = x - mean_of(x, axes, keepdims);
   const double count = as_computed(x, static_cast<double>(reduced_count("layer_norm", x, axes)));
   // The mean was rounded: `shift` is what it lacks. A row's few numbers are computed in float64.
@@ -183,12 +193,75 @@ Tensor expand_layer_norm(Inputs inputs, const Attrs& attrs) {
   const Tensor squares = cast(sum(deviation * deviation, axes, keepdims), f64);
   const Tensor shift = total / count;
   const Tensor variance = not_negative((squares - shift * total) / count);
-  const Tensor scale = rsqrt(variance + as_computed(x, attr<double>(attrs, 1)));
-  Tensor result = (deviation - cast(shift, x.dtype())) * cast(scale, x.dtype());
+  const Tensor scale = cast(rsqrt(variance + as_computed(x, attr<double>(attrs, 1))), x.dtype());
+  return {.values = (deviation - cast(shift, x.dtype())) * scale, .scale = scale};
+}
+
+Normalised uncentred(const Tensor& x, const Attrs& attrs) {
+  const Tensor scale =
+      rsqrt(mean_of(x * x, normalised_axes(attrs), keepdims) + attr<double>(attrs, 1));
+  return {.values = x * scale, .scale = scale};
+}
+
+/// Inputs: x, then weight and bias as far as the flags say.
+template <Normalise normalise>
+Tensor expand_norm(Inputs inputs, const Attrs& attrs) {
+  const Tensor& given = *inputs[0];
+  Tensor result = normalise(computed(given), attrs).values;
   std::size_t next = 1;
-  if (attr<bool>(attrs, 2)) result *= computed(*inputs[next++]);
-  if (attr<bool>(attrs, 3)) result += computed(*inputs[next]);
+  if (attr<bool>(attrs, 2)) result = result * computed(*inputs[next++]);
+  if (attrs.size() > 3 && attr<bool>(attrs, 3)) result = result + computed(*inputs[next]);
   return cast(result, result_dtype(given));
+}
+
+// Their gradients. Inputs: x, the result's gradient, and weight if there is one. A tape keeps x and
+// weight, and goes over each row again.
+
+/// With g the gradient times weight: (g - mean(g) - n mean(g n)) scale of n, the normalised values;
+/// where no mean was subtracted, without that of g.
+template <Normalise normalise>
+Tensor norm_by_x(const Normalised& n, Inputs inputs, const Attrs& attrs) {
+  const Dims axes = normalised_axes(attrs);
+  Tensor g = computed(*inputs[1]);
+  if (inputs.size() == 3) g = g * computed(*inputs[2]);
+  Tensor rest = n.values * mean_of(g * n.values, axes, keepdims);
+  if constexpr (normalise == centred) rest = rest + mean_of(g, axes, keepdims);
+  return cast((g - rest) * n.scale, inputs[0]->dtype());
+}
+
+Tensor norm_by_weight(const Normalised& n, Inputs inputs, const Attrs& attrs) {
+  const Tensor products = computed(*inputs[1]) * n.values;
+  Dims rows;
+  for (int64_t i = 0; i < products.rank() - attr<int64_t>(attrs, 0); ++i) rows.push_back(i);
+  return cast(rows.empty() ? products : sum(products, rows), inputs[2]->dtype());
+}
+
+template <Normalise normalise>
+Tensor expand_norm_by_x(Inputs inputs, const Attrs& attrs) {
+  return norm_by_x<normalise>(normalise(computed(*inputs[0]), attrs), inputs, attrs);
+}
+
+template <Normalise normalise>
+Tensor expand_norm_by_weight(Inputs inputs, const Attrs& attrs) {
+  return norm_by_weight(normalise(computed(*inputs[0]), attrs), inputs, attrs);
+}
+
+template <Normalise normalise>
+Tensor norm_rule(const GradientCall& c, int k) {
+  const bool has_weight = attr<bool>(c.attrs, 2);
+  if (k > (has_weight ? 1 : 0)) return c.gradient;  // by the bias
+  const Tensor* const all[] = {&c.inputs[0], &c.gradient, has_weight ? &c.inputs[1] : nullptr};
+  const Inputs inputs(all, has_weight ? 3 : 2);
+  if (runs_at_once(inputs)) {
+    const Expand expand = k == 0 ? expand_norm_by_x<normalise> : expand_norm_by_weight<normalise>;
+    return apply_at_once(expand, inputs, c.attrs);
+  }
+  if (c.kept.empty()) {
+    const Normalised n = normalise(computed(c.inputs[0]), c.attrs);
+    c.kept = {n.values, n.scale};
+  }
+  const Normalised n = {.values = c.kept[0], .scale = c.kept[1]};
+  return k == 0 ? norm_by_x<normalise>(n, inputs, c.attrs) : norm_by_weight(n, inputs, c.attrs);
 }
 
 // The gradient of log_likelihood() is what the labels want less softmax(scores). As a rule of one
@@ -234,6 +307,7 @@ constexpr std::array<std::string_view, 3> var_attrs = {"axes", "keepdims", "ddof
 constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
 constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes", "eps",
                                                               "has_weight", "has_bias"};
+constexpr std::array<std::string_view, 3> rms_norm_attrs = {"normalized_axes", "eps", "has_weight"};
 
 constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
                        Expand expand, std::string_view summary, int arity = 1) {
@@ -256,8 +330,12 @@ constexpr auto statistics = family<statistics_in_full>({
               rule_by_result<expand_softmax_gradient>, 0, true),
     with_rule(composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
               rule_by_result<expand_log_softmax_gradient>, 0, true),
-    composite("layer_norm", layer_norm_attrs, expand_layer_norm,
-              "(x - mean) / sqrt(var + eps) over the last axes.", -1),
+    with_rule(composite("layer_norm", layer_norm_attrs, expand_norm<centred>,
+                        "(x - mean) / sqrt(var + eps) over the last axes.", -1),
+              norm_rule<centred>, 0b11),
+    with_rule(composite("rms_norm", rms_norm_attrs, expand_norm<uncentred>,
+                        "x / sqrt(mean(x^2) + eps) over the last axes.", -1),
+              norm_rule<uncentred>, 0b11),
     {.name = "log_likelihood",
      .kind = OpKind::composite,
      .arity = 2,
@@ -279,15 +357,32 @@ Tensor likelihood_rule(const GradientCall& c, int k) {
                c.attrs);
 }
 
-void check_normalized(const Tensor& x, const Tensor& parameter, std::string_view name,
-                      int64_t count) {
+void check_norm(std::string_view where, const Tensor& x, int64_t count, double eps) {
+  if (!(eps >= 0 && std::isfinite(eps))) {
+    throw Error(ErrorKind::value, {.where = std::string(where),
+                                   .what = "what is added to the variance, eps",
+                                   .expected = "0 <= eps < infinity",
+                                   .got = fmt::format("{}", eps),
+                                   .fix = "Usual values are 1e-5 and 1e-6."});
+  }
+  if (count >= 1 && count <= x.rank()) return;
+  throw Error(ErrorKind::shape,
+              {.where = std::string(where),
+               .what = fmt::format("{} normalised axes of {}", count, describe(x)),
+               .expected = fmt::format("1 to {}", x.rank()),
+               .got = fmt::format("{}", count),
+               .fix = "They are counted from the last."});
+}
+
+void check_normalized(std::string_view where, const Tensor& x, const Tensor& parameter,
+                      std::string_view name, int64_t count) {
   Shape expected;
   for (int64_t i = x.rank() - count; i < x.rank(); ++i) {
     expected.push_back(x.shape()[static_cast<int>(i)]);
   }
   if (!parameter.is_defined() || parameter.shape() == expected) return;
   throw Error(ErrorKind::shape,
-              {.where = "layer_norm",
+              {.where = std::string(where),
                .what = fmt::format("{} is {} for {}", name, describe(parameter), describe(x)),
                .expected = fmt::format("shape {}", to_string(expected)),
                .got = to_string(parameter.shape()),
@@ -335,29 +430,24 @@ Tensor log_softmax(const Tensor& x, Integer axis) {
 
 Tensor layer_norm(const Tensor& x, const LayerNorm& options) {
   const int64_t count = options.normalized_axes;
-  if (!(options.eps >= 0 && std::isfinite(options.eps))) {
-    throw Error(ErrorKind::value, {.where = "layer_norm",
-                                   .what = "what is added to the variance, eps",
-                                   .expected = "0 <= eps < infinity",
-                                   .got = fmt::format("{}", options.eps),
-                                   .fix = "Usual values are 1e-5 and 1e-6."});
-  }
-  if (count < 1 || count > x.rank()) {
-    throw Error(ErrorKind::shape,
-                {.where = "layer_norm",
-                 .what = fmt::format("{} normalised axes of {}", count, describe(x)),
-                 .expected = fmt::format("1 to {}", x.rank()),
-                 .got = fmt::format("{}", count),
-                 .fix = "They are counted from the last."});
-  }
-  check_normalized(x, options.weight, "weight", count);
-  check_normalized(x, options.bias, "bias", count);
+  check_norm("layer_norm", x, count, options.eps);
+  check_normalized("layer_norm", x, options.weight, "weight", count);
+  check_normalized("layer_norm", x, options.bias, "bias", count);
   std::vector<const Tensor*> inputs = {&x};
   for (const Tensor* parameter : {&options.weight, &options.bias}) {
     if (parameter->is_defined()) inputs.push_back(parameter);
   }
   return apply(statistics["layer_norm"], inputs,
                {count, options.eps, options.weight.is_defined(), options.bias.is_defined()});
+}
+
+Tensor rms_norm(const Tensor& x, const RmsNorm& options) {
+  const int64_t count = options.normalized_axes;
+  check_norm("rms_norm", x, count, options.eps);
+  check_normalized("rms_norm", x, options.weight, "weight", count);
+  std::vector<const Tensor*> inputs = {&x};
+  if (options.weight.is_defined()) inputs.push_back(&options.weight);
+  return apply(statistics["rms_norm"], inputs, {count, options.eps, options.weight.is_defined()});
 }
 
 Tensor smoothed(const Tensor& wanted, double smoothing) {

@@ -46,6 +46,16 @@ struct LayerNorm {
 /// Error(value) if eps is negative or not finite.
 [[nodiscard]] Tensor layer_norm(const Tensor& x, const LayerNorm& options = {});
 
+/// What rms_norm does after normalising, as LayerNorm.
+struct RmsNorm {
+  Tensor weight{};              ///< multiplied; of the normalised axes' shape; undefined for none
+  int64_t normalized_axes = 1;  ///< how many axes, from the last
+  double eps = 1e-6;            ///< added to the mean square
+};
+/// x / sqrt(mean(x^2) + eps) over the last axes (B. Zhang, R. Sennrich, arXiv:1910.07467, section
+/// 4). Throws as layer_norm.
+[[nodiscard]] Tensor rms_norm(const Tensor& x, const RmsNorm& options = {});
+
 [[nodiscard]] std::span<const Op> statistics_ops();
 
 }  // namespace nitinol

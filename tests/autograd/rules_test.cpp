@@ -25,9 +25,9 @@ bool has_floating_operands(const Op& op) {
 /// Operands at which the op is smooth: the sample's in number and shape, with values in the domain.
 std::vector<Tensor> smooth_inputs(const Op& op, const Sample& sample) {
   static const std::set<std::string_view> positive = {
-      "sqrt",  "rsqrt", "reciprocal", "log",          "log1p",     "log2",
-      "log10", "div",   "pow",        "floor_divide", "remainder", "prod",
-      "fmod",  "cbrt",  "atan2",      "hypot",        "lgamma",    "digamma"};
+      "sqrt",  "rsqrt", "reciprocal",   "log",       "log1p",     "log2", "log10",
+      "div",   "pow",   "floor_divide", "remainder", "prod",      "fmod", "cbrt",
+      "atan2", "hypot", "lgamma",       "digamma",   "batch_norm"};
   static const std::set<std::string_view> inside_1 = {"asin", "acos", "atanh", "erfinv"};
   std::vector<Tensor> inputs;
   for (std::size_t k = 0; k < sample.inputs.size(); ++k) {
@@ -44,6 +44,11 @@ std::vector<Tensor> smooth_inputs(const Op& op, const Sample& sample) {
       inputs.push_back(abs(x) + 1.4);
     else
       inputs.push_back(positive.contains(op.name) ? abs(x) + least : x);
+  }
+  if (op.name == "batch_variance") {  // of x's own mean
+    const int64_t axis = std::get<int64_t>(sample.attrs[0]);
+    inputs[1] = mean(flatten(moveaxis(inputs[0], axis, 0), 1), {1});
+    inputs[2] = zeros_like(inputs[2]);
   }
   return inputs;
 }

@@ -70,6 +70,8 @@ void check_all(const Tensor& x) {
     check(op, {x, weight}, {count, 1e-5, true, false});
     check(op, {x, bias}, {count, 0.0, false, true});
     check(op, {x, weight, bias}, {count, 1e-3, true, true});
+    check(op_named("rms_norm"), {x}, {count, 0.0, false});
+    check(op_named("rms_norm"), {x, weight}, {count, 1e-6, true});
   }
 }
 
@@ -235,6 +237,72 @@ TEST_CASE("a tape keeps what softmax gives, and none of what it expands to",
       CHECK(same_bits(compiled(x), got));
     }
   }
+}
+
+namespace {
+
+/// Gradients of sum(norm(x, weight, bias) g) by x, weight, bias.
+template <class Norm>
+std::vector<Tensor> gradients_of(const Norm& norm, const Tensor& x, const Tensor& g,
+                                 const Variable& weight, const Variable& bias) {
+  const Variable of_x = parameter(x);
+  weight.clear_grad();
+  bias.clear_grad();
+  sum(norm(of_x) * g).backward();
+  return {of_x.grad(), weight.grad(), bias.grad()};
+}
+
+double distance(const Tensor& got, const Tensor& wanted) {
+  return max(abs(cast(got, f64) - wanted)).item<double>();
+}
+
+}  // namespace
+
+// Against the formulas in float64 (Ba, Kiros, Hinton, section 3; Zhang, Sennrich, section 4).
+TEST_CASE("gradients of layer_norm and rms_norm are those of their formulas",
+          "[eager][composite]") {
+  const Tensor x = randn({64, 100}), g = randn({64, 100});
+  const Variable weight = parameter(randn({100})), bias = parameter(ones({100}));
+  const auto layer = [&](const Tensor& t) {
+    return layer_norm(t, {.weight = weight, .bias = bias});
+  };
+  const auto rms = [&](const Tensor& t) { return rms_norm(t, {.weight = weight}) + bias; };
+  const Tensor wide = cast(x, f64), by_result = cast(g, f64);
+  const Tensor scaled = by_result * cast(weight.get(), f64);
+  const auto by_x = [&](const Tensor& n, const Tensor& scale, const Tensor& shift) {
+    return scale * (scaled - shift - n * mean(scaled * n, {1}, keepdims));
+  };
+  const Tensor centred = wide - mean(wide, {1}, keepdims);
+  const Tensor layer_scale = 1 / sqrt(mean(centred * centred, {1}, keepdims) + 1e-5),
+               rms_scale = 1 / sqrt(mean(wide * wide, {1}, keepdims) + 1e-6);
+  const Tensor layer_n = centred * layer_scale, rms_n = wide * rms_scale;
+  const auto check_gradients = [&](const auto& norm, const Tensor& n, const Tensor& wanted) {
+    const auto step = [&](const Tensor& t) { return gradients_of(norm, t, g, weight, bias); };
+    const auto compiled = compile(step);
+    for (int i = 0; i < 5; ++i) {  // eager: op by op, then by kernels
+      const std::vector<Tensor> got = step(x), of_compiled = compiled(x);
+      CHECK(distance(got[0], wanted) < 4e-6);
+      CHECK(distance(got[1], sum(by_result * n, {0})) < 4e-5);
+      CHECK(distance(got[2], sum(by_result, {0})) < 4e-5);
+      for (std::size_t k = 0; k < 3; ++k) CHECK(same_bits(of_compiled[k], got[k]));
+    }
+  };
+  check_gradients(layer, layer_n, by_x(layer_n, layer_scale, mean(scaled, {1}, keepdims)));
+  check_gradients(rms, rms_n, by_x(rms_n, rms_scale, zeros({64, 1}, f64)));
+}
+
+TEST_CASE("a tape keeps what is normalised, and numbers of rows or features",
+          "[eager][composite][host]") {
+  const Variable x = parameter(randn({64, 100})), weight = parameter(ones({100}));
+  const auto check_kept = [](const auto& f) {
+    const std::size_t before = memory_statistics().in_use;
+    const Tensor y = f();
+    CHECK(y.tracks_gradient());
+    CHECK(memory_statistics().in_use - before <= std::size_t{64} * 100 * 4 + 8192);
+  };
+  check_kept([&] { return layer_norm(x, {.weight = weight}); });
+  check_kept([&] { return rms_norm(x, {.weight = weight}); });
+  check_kept([&] { return batch_norm(x, {.weight = weight, .bias = {}}).values; });
 }
 
 // Of the host, whose memory is counted.

@@ -219,6 +219,12 @@ def np_layer_norm(
     return y if bias is None else y + bias
 
 
+def np_rms_norm(x: Any, weight: Any = None, normalized_axes: int = 1, eps: float = 1e-6) -> Any:
+    axes = tuple(range(x.ndim - normalized_axes, x.ndim))
+    y = x / np.sqrt((x * x).mean(axis=axes, keepdims=True) + eps)
+    return y if weight is None else y * weight
+
+
 def np_batch_norm(
     x: Any, weight: Any, bias: Any, mean: Any = None, variance: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -630,6 +636,18 @@ REDUCED = [
         np_layer_norm,
         (lambda x, weight=None, bias=None, normalized_axes=1, eps=1e-5:
             F.layer_norm(x, x.shape[-normalized_axes:], weight, bias, eps)) if torch else None,
+        has_gradient=True,
+        scale=100,
+    ),
+    Case(
+        "rms_norm",
+        [
+            one(normal(3, 8)), one(normal(2, 3, 8), weight=normal(8)),
+            one(normal(2, 3, 8), weight=normal(3, 8), normalized_axes=2, eps=1e-3),
+        ],
+        np_rms_norm,
+        (lambda x, weight=None, normalized_axes=1, eps=1e-6:
+            F.rms_norm(x, x.shape[-normalized_axes:], weight, eps)) if torch else None,
         has_gradient=True,
         scale=100,
     ),

@@ -19,6 +19,9 @@ untyped: Any = nitinol
 
 # Ops that graphs contain and no function is named for: the function that applies them.
 APPLIED_BY = {
+    "batch_mean": "batch_norm",
+    "batch_shift": "batch_norm",
+    "batch_variance": "batch_norm",
     "check_fits": "add",  # an integer argument of a compiled function beside a narrow tensor
     "gelu_slope": "gelu",  # its gradient
     "integer_pow": "pow",

@@ -1,0 +1,168 @@
+#include "tests/op_groups.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <stdexcept>
+#include <string_view>
+
+namespace nitinol::test {
+namespace {
+
+using Real = long double;
+
+Real reduced(std::string_view op, const std::vector<Real>& x, int64_t ddof) {
+  const auto count = static_cast<Real>(x.size());
+  Real sum = 0;
+  Real product = 1;
+  std::size_t largest = 0;
+  std::size_t smallest = 0;
+  bool any = false;
+  bool all = true;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sum += x[i];
+    product *= x[i];
+    any = any || x[i] != 0;
+    all = all && x[i] != 0;
+    if (std::isnan(x[largest])) continue;
+    if (std::isnan(x[i])) {
+      largest = smallest = i;
+      continue;
+    }
+    if (x[i] > x[largest]) largest = i;
+    if (x[i] < x[smallest]) smallest = i;
+  }
+  if (op == "sum") return sum;
+  if (op == "prod") return product;
+  if (op == "any") return any;
+  if (op == "all") return all;
+  if (op == "argmax") return static_cast<Real>(largest);
+  if (op == "argmin") return static_cast<Real>(smallest);
+  if (op == "max") return x[largest];
+  if (op == "min") return x[smallest];
+  const Real mean = sum / count;
+  if (op == "mean") return mean;
+  if (op == "logsumexp") {
+    const Real most = std::isfinite(x[largest]) ? x[largest] : 0;
+    Real total = 0;
+    for (const Real value : x) total += std::exp(value - most);
+    return std::log(total) + most;
+  }
+  Real squares = 0;
+  for (const Real value : x) squares += (value - mean) * (value - mean);
+  const Real variance = squares / std::max(count - static_cast<Real>(ddof), 0.0L);
+  if (op == "var") return variance;
+  if (op == "std") return std::sqrt(variance);
+  throw std::runtime_error("no reference");
+}
+
+/// Calls f(values, indices) for each group of elements that differ in the axes only.
+void for_each_group(const Elements& x, const Dims& axes,
+                    const std::function<void(const std::vector<Real>&, std::vector<Dims>&)>& f) {
+  Shape rows = x.shape;
+  Shape columns = x.shape;
+  for (int i = 0; i < rows.size(); ++i) {
+    const bool is_reduced = std::ranges::find(axes, i) != axes.end();
+    (is_reduced ? rows : columns)[i] = 1;
+  }
+  for_each_index(rows, [&](const Dims& row) {
+    std::vector<Real> values;
+    std::vector<Dims> indices;
+    for_each_index(columns, [&](const Dims& column) {
+      Dims index = row;
+      for (int i = 0; i < index.size(); ++i) index[i] += column[i];
+      values.push_back(x.at(index));
+      indices.push_back(index);
+    });
+    f(values, indices);
+  });
+}
+
+}  // namespace
+
+Elements reduction(const Op& op, const Elements& x, const Attrs& attrs, const Spec& spec) {
+  Elements out = {spec.dtype, spec.shape, {}};
+  const Dims axes = normalize_axes(op.name, std::get<Dims>(attrs[0]), x.shape.size());
+  const int64_t ddof = attrs.size() > 2 ? std::get<int64_t>(attrs[2]) : 0;
+  for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>&) {
+    out.values.push_back(wrapped(spec.dtype, reduced(op.name, values, ddof)));
+  });
+  return out;
+}
+
+Elements normalisation(const Op& op, std::span<const Elements> inputs, const Attrs& attrs) {
+  const Elements& x = inputs[0];
+  Elements out = {is_floating(x.dtype) ? x.dtype : f32, x.shape, {}};
+  out.values.resize(x.values.size());
+  Dims axes;
+  const int64_t number = std::get<int64_t>(attrs[0]);
+  if (!op.name.ends_with("_norm"))
+    axes.push_back(number < 0 ? number + x.shape.size() : number);
+  else
+    for (int64_t i = x.shape.size() - number; i < x.shape.size(); ++i) axes.push_back(i);
+  const Strides strides = strides_of(x.shape);
+  for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>& indices) {
+    const Real most = reduced("max", values, 0);
+    const Real total = reduced("logsumexp", values, 0);
+    const Real mean = reduced("mean", values, 0);
+    const Real variance = reduced("var", values, 0);
+    for (std::size_t k = 0; k < values.size(); ++k) {
+      Real value = 0;
+      if (op.name == "softmax") value = std::exp(values[k] - total);
+      if (op.name == "log_softmax") value = (values[k] - most) - (total - most);
+      if (op.name.ends_with("_norm")) {
+        const bool is_centred = op.name == "layer_norm";
+        const Real square = is_centred ? variance : variance + mean * mean;
+        value =
+            (values[k] - (is_centred ? mean : 0)) / std::sqrt(square + std::get<double>(attrs[1]));
+        std::size_t next = 1;
+        if (std::get<bool>(attrs[2])) value *= inputs[next++].values[k];
+        if (is_centred && std::get<bool>(attrs[3])) value += inputs[next].values[k];
+      }
+      int64_t flat = 0;
+      for (int i = 0; i < strides.size(); ++i) flat += indices[k][i] * strides[i];
+      out.values[static_cast<std::size_t>(flat)] = value;
+    }
+  });
+  return out;
+}
+
+Elements of_batch(const Op& op, std::span<const Elements> inputs, const Attrs& attrs,
+                  const Spec& spec) {
+  const Elements& x = inputs[0];
+  const auto axis = static_cast<int>(std::get<int64_t>(attrs[0]));
+  Elements out = {spec.dtype, spec.shape, {}};
+  out.values.resize(static_cast<std::size_t>(element_count(spec.shape)));
+  Dims axes;
+  for (int i = 0; i < x.shape.size(); ++i) {
+    if (i != axis) axes.push_back(i);
+  }
+  const Strides strides = strides_of(x.shape);
+  std::size_t feature = 0;
+  for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>& indices) {
+    const auto number = [&](std::size_t input) { return inputs[input].values[feature]; };
+    if (op.name == "batch_norm") {
+      std::size_t next = 3;
+      const Real mean = number(1) + (std::get<bool>(attrs[2]) ? number(next++) : 0);
+      const Real weight = std::get<bool>(attrs[3]) ? number(next++) : 1;
+      const Real bias = std::get<bool>(attrs[4]) ? number(next) : 0;
+      const Real scale = weight / std::sqrt(number(2) + std::get<double>(attrs[1]));
+      for (std::size_t k = 0; k < values.size(); ++k) {
+        int64_t flat = 0;
+        for (int i = 0; i < strides.size(); ++i) flat += indices[k][i] * strides[i];
+        out.values[static_cast<std::size_t>(flat)] = (values[k] - mean) * scale + bias;
+      }
+    } else {
+      const Real from = op.name == "batch_mean" ? 0 : number(1);
+      Real total = 0;
+      for (const Real value : values)
+        total += op.name == "batch_variance" ? (value - from) * (value - from) : value - from;
+      const Real shift = op.name == "batch_variance" ? number(2) : 0;
+      out.values[feature] = total / static_cast<Real>(values.size()) - shift * shift;
+    }
+    ++feature;
+  });
+  return out;
+}
+
+}  // namespace nitinol::test
