@@ -144,6 +144,9 @@ void gradient_rows(Timer& timer) {
   time("rms_norm", {1024, 768}, 1, [](const std::vector<Tensor>& v) -> Tensor {
     return rms_norm(v[0], {.weight = v[1]}) + v[2];
   });
+  time("group_norm", {32, 64, 28, 28}, 1, [](const std::vector<Tensor>& v) -> Tensor {
+    return group_norm(v[0], 8, {.weight = v[1], .bias = v[2]});
+  });
   time("batch_norm", {32, 64, 28, 28}, 1, [](const std::vector<Tensor>& v) -> Tensor {
     return batch_norm(v[0], {.weight = v[1], .bias = v[2]}).values;
   });

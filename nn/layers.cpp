@@ -272,27 +272,10 @@ Tensor value_of(const std::optional<Variable>& variable) {
 Tensor normalised(const char* where, const Tensor& x, int64_t groups,
                   const std::optional<Variable>& weight, const std::optional<Variable>& bias,
                   double eps) {
-  if (x.rank() < 2 || groups < 1 || x.shape()[1] % groups != 0) {
-    throw Error(ErrorKind::shape,
-                {.where = where,
-                 .what = "the input is " + describe(x),
-                 .expected = fmt::format("[batch, features, ...] in {} groups of features", groups),
-                 .got = to_string(x.shape()),
-                 .fix = {}});
-  }
-  const int64_t batch = x.shape()[0];
-  const int64_t features = x.shape()[1];
   for (const auto* one : {&weight, &bias})
-    if (*one) check_features(where, x, 1, (*one)->shape()[0]);
-  const int64_t each = batch * groups == 0 ? 0 : x.size() / (batch * groups);
-  const Tensor given = widened(x);
-  const Tensor rows = reshape(given, {batch, groups, each});
-  Tensor y = reshape(nitinol::layer_norm(rows, {.eps = eps}), x.shape());
-  Shape line = Shape::filled(x.rank(), 1);
-  line[1] = features;
-  if (weight) y = y * reshape(widened(*weight), line);
-  if (bias) y = y + reshape(widened(*bias), line);
-  return narrowed(y, x);
+    if (*one && x.rank() >= 2) check_features(where, x, 1, (*one)->shape()[0]);
+  return nitinol::group_norm(x, groups,
+                             {.weight = value_of(weight), .bias = value_of(bias), .eps = eps});
 }
 
 }  // namespace

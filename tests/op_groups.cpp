@@ -80,6 +80,77 @@ void for_each_group(const Elements& x, const Dims& axes,
 
 }  // namespace
 
+std::vector<Sample> layer_norm_samples(const Op&) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(floating)) {
+    const Tensor x = random_values(dtype, {3, 4, 5}, 5);
+    const Tensor weight = random_values(dtype, {4, 5}, 6);
+    const Tensor bias = random_values(dtype, {4, 5}, 7);
+    Sample sample = {
+        .inputs = {x}, .attrs = {int64_t{2}, 1e-5, false, false}, .ulps = 32, .absolute = 64};
+    out.push_back(sample);
+    sample.inputs = {x, weight, bias};
+    sample.attrs = {int64_t{2}, 1e-5, true, true};
+    out.push_back(sample);
+  }
+  return out;
+}
+
+std::vector<Sample> group_norm_samples(const Op&) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(floating)) {
+    const Tensor x = random_values(dtype, {2, 6, 4}, 56);
+    Sample sample = {
+        .inputs = {x}, .attrs = {int64_t{3}, 1e-5, false, false}, .ulps = 32, .absolute = 64};
+    out.push_back(sample);
+    sample.inputs = {x, random_values(dtype, {6}, 57), random_values(dtype, {6}, 58)};
+    sample.attrs = {int64_t{2}, 1e-5, true, true};
+    out.push_back(sample);
+  }
+  return out;
+}
+
+std::vector<Sample> batch_samples(const Op& op) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(floating)) {
+    const DType wide = dtype == f64 ? f64 : f32;
+    for (const int64_t axis : {1, 2}) {
+      const Shape features = {axis == 1 ? 3 : 5};
+      const auto number = [&](uint64_t seed) { return random_values(wide, features, seed); };
+      Sample sample = {.inputs = {random_values(dtype, {4, 3, 5}, 50)},
+                       .attrs = {axis},
+                       .ulps = 32,
+                       .absolute = 64};
+      if (op.name != "batch_mean") sample.inputs.push_back(number(51));
+      if (op.name == "batch_variance") sample.inputs.push_back(number(52) * 0.1);
+      if (op.name == "batch_norm") {
+        sample.inputs.push_back(abs(number(53)) + 0.5);
+        sample.attrs = {axis, 1e-5, false, false, false};
+        out.push_back(sample);
+        const Tensor weight = random_values(dtype, features, 54);
+        sample.inputs = {sample.inputs[0], sample.inputs[1], sample.inputs[2],
+                         number(55) * 0.1, weight,           weight * 2};
+        sample.attrs = {axis, 1e-5, true, true, true};
+      }
+      out.push_back(sample);
+    }
+  }
+  return out;
+}
+
+std::vector<Sample> rms_norm_samples(const Op&) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(floating)) {
+    const Tensor x = random_values(dtype, {3, 4, 5}, 8);
+    Sample sample = {.inputs = {x}, .attrs = {int64_t{1}, 1e-6, false}, .ulps = 16, .absolute = 1};
+    out.push_back(sample);
+    sample.inputs = {x, random_values(dtype, {4, 5}, 9)};
+    sample.attrs = {int64_t{2}, 1e-6, true};
+    out.push_back(sample);
+  }
+  return out;
+}
+
 Elements reduction(const Op& op, const Elements& x, const Attrs& attrs, const Spec& spec) {
   Elements out = {spec.dtype, spec.shape, {}};
   const Dims axes = normalize_axes(op.name, std::get<Dims>(attrs[0]), x.shape.size());
@@ -124,6 +195,25 @@ Elements normalisation(const Op& op, std::span<const Elements> inputs, const Att
       out.values[static_cast<std::size_t>(flat)] = value;
     }
   });
+  return out;
+}
+
+Elements of_groups(std::span<const Elements> inputs, const Attrs& attrs) {
+  const Elements& x = inputs[0];
+  const auto groups = static_cast<std::size_t>(x.shape[0] * std::get<int64_t>(attrs[0]));
+  const std::size_t each = x.values.size() / groups;
+  const std::size_t pixels = x.values.size() / static_cast<std::size_t>(x.shape[0] * x.shape[1]);
+  Elements out = x;
+  for (std::size_t k = 0; k < x.values.size(); ++k) {
+    const auto first = x.values.begin() + static_cast<std::ptrdiff_t>(k / each * each);
+    const std::vector<Real> values(first, first + static_cast<std::ptrdiff_t>(each));
+    const Real variance = reduced("var", values, 0) + std::get<double>(attrs[1]);
+    const std::size_t feature = k / pixels % static_cast<std::size_t>(x.shape[1]);
+    std::size_t next = 1;
+    out.values[k] = (x.values[k] - reduced("mean", values, 0)) / std::sqrt(variance);
+    if (std::get<bool>(attrs[2])) out.values[k] *= inputs[next++].values[feature];
+    if (std::get<bool>(attrs[3])) out.values[k] += inputs[next].values[feature];
+  }
   return out;
 }
 

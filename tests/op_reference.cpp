@@ -479,6 +479,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);
   if (op.name.starts_with("log_likelihood")) return likelihood(given, attrs, result);
   if (op.name.starts_with("batch_")) return of_batch(op, given, attrs, result);
+  if (op.name == "group_norm") return of_groups(given, attrs);
   const bool normalises =
       op.name == "softmax" || op.name == "log_softmax" || op.name.ends_with("_norm");
   if (normalises) return normalisation(op, given, attrs);

@@ -2,6 +2,7 @@
 
 #include "eager/ops/ops.h"
 #include "tests/op_along.h"
+#include "tests/op_groups.h"
 #include "tests/op_order.h"
 #include "tests/op_random.h"
 #include "tests/op_windows.h"
@@ -264,64 +265,6 @@ Samples likelihood_samples(const Op& op) {
   return out;
 }
 
-Samples layer_norm_samples(const Op&) {
-  Samples out;
-  for (const DType dtype : list_of(floating)) {
-    const Tensor x = random_values(dtype, {3, 4, 5}, 5);
-    const Tensor weight = random_values(dtype, {4, 5}, 6);
-    const Tensor bias = random_values(dtype, {4, 5}, 7);
-    Sample sample = {
-        .inputs = {x}, .attrs = {int64_t{2}, 1e-5, false, false}, .ulps = 32, .absolute = 64};
-    out.push_back(sample);
-    sample.inputs = {x, weight, bias};
-    sample.attrs = {int64_t{2}, 1e-5, true, true};
-    out.push_back(sample);
-  }
-  return out;
-}
-
-/// Of a batch [4, 3, 5] with its features along each but the first axis.
-Samples batch_samples(const Op& op) {
-  Samples out;
-  for (const DType dtype : list_of(floating)) {
-    const DType wide = dtype == f64 ? f64 : f32;
-    for (const int64_t axis : {1, 2}) {
-      const Shape features = {axis == 1 ? 3 : 5};
-      const auto number = [&](uint64_t seed) { return random_values(wide, features, seed); };
-      Sample sample = {.inputs = {random_values(dtype, {4, 3, 5}, 50)},
-                       .attrs = {axis},
-                       .ulps = 32,
-                       .absolute = 64};
-      if (op.name != "batch_mean") sample.inputs.push_back(number(51));
-      if (op.name == "batch_variance") sample.inputs.push_back(number(52) * 0.1);
-      if (op.name == "batch_norm") {
-        sample.inputs.push_back(abs(number(53)) + 0.5);
-        sample.attrs = {axis, 1e-5, false, false, false};
-        out.push_back(sample);
-        const Tensor weight = random_values(dtype, features, 54);
-        sample.inputs = {sample.inputs[0], sample.inputs[1], sample.inputs[2],
-                         number(55) * 0.1, weight,           weight * 2};
-        sample.attrs = {axis, 1e-5, true, true, true};
-      }
-      out.push_back(sample);
-    }
-  }
-  return out;
-}
-
-Samples rms_norm_samples(const Op&) {
-  Samples out;
-  for (const DType dtype : list_of(floating)) {
-    const Tensor x = random_values(dtype, {3, 4, 5}, 8);
-    Sample sample = {.inputs = {x}, .attrs = {int64_t{1}, 1e-6, false}, .ulps = 16, .absolute = 1};
-    out.push_back(sample);
-    sample.inputs = {x, random_values(dtype, {4, 5}, 9)};
-    sample.attrs = {int64_t{2}, 1e-6, true};
-    out.push_back(sample);
-  }
-  return out;
-}
-
 // ---- movement
 
 Samples move_samples(const std::vector<Shape>& shapes, const Attrs& attrs) {
@@ -474,6 +417,7 @@ const std::map<std::string_view, Maker>& makers() {
       {"log_softmax", softmax_samples},
       {"layer_norm", layer_norm_samples},
       {"rms_norm", rms_norm_samples},
+      {"group_norm", group_norm_samples},
       {"batch_mean", batch_samples},
       {"batch_shift", batch_samples},
       {"batch_variance", batch_samples},

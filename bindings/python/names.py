@@ -11,7 +11,7 @@ HEADERS = (
         f"eager/ops/{name}.h"
         for name in (
             "arithmetic", "batch_norm", "cast", "collectives", "compare", "conv", "create", "distributions", "einsum", "elementary",
-            "index", "join", "masks", "matmul", "order", "pool", "products", "random", "rearrange",
+            "index", "join", "masks", "matmul", "norms", "order", "pool", "products", "random", "rearrange",
             "reduce", "resample", "scatter", "sets", "statistics", "transfer", "unary", "view",
         )
     ),

@@ -12,6 +12,7 @@
 #include "eager/ops/join.h"
 #include "eager/ops/masks.h"
 #include "eager/ops/matmul.h"
+#include "eager/ops/norms.h"
 #include "eager/ops/order.h"
 #include "eager/ops/pool.h"
 #include "eager/ops/random.h"
@@ -36,7 +37,7 @@ std::span<const Op* const> all_ops() {
           compare_ops(),    reduce_ops(),      statistics_ops(), view_ops(),    join_ops(),
           index_ops(),      order_ops(),       masks_ops(),      scatter_ops(), matmul_ops(),
           conv_ops(),       pool_ops(),        create_ops(),     random_ops(),  transfer_ops(),
-          batch_norm_ops(), collectives_ops()}) {
+          batch_norm_ops(), norms_ops(),       collectives_ops()}) {
       for (const Op& op : family) list.push_back(&op);
     }
     return list;

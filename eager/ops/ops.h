@@ -19,6 +19,7 @@
 #include "eager/ops/join.h"
 #include "eager/ops/masks.h"
 #include "eager/ops/matmul.h"
+#include "eager/ops/norms.h"
 #include "eager/ops/order.h"
 #include "eager/ops/pool.h"
 #include "eager/ops/products.h"

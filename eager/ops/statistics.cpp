@@ -15,6 +15,7 @@
 #include "eager/ops/family.h"
 #include "eager/ops/likelihood.h"
 #include "eager/ops/reduce.h"
+#include "eager/ops/statistics_parts.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
 
@@ -30,45 +31,6 @@
 namespace nitinol {
 namespace {
 
-/// The dtype of the result: that of x if floating, else f32.
-DType result_dtype(const Tensor& x) {
-  return is_floating(x.dtype()) ? x.dtype() : f32;
-}
-
-/// x in the dtype that is computed in: f32 or f64.
-Tensor computed(const Tensor& x) {
-  return cast(x, x.dtype() == f64 ? f64 : f32);
-}
-
-int64_t reduced_count(std::string_view where, const Tensor& x, const Dims& axes) {
-  int64_t count = 1;
-  for (const int64_t axis : normalize_axes(where, axes, x.rank())) {
-    count *= x.shape()[static_cast<int>(axis)];
-  }
-  return count;
-}
-
-Tensor mean_of(const Tensor& x, const Dims& axes, KeepDims keep) {
-  return sum(x, axes, keep) / static_cast<double>(reduced_count("mean", x, axes));
-}
-
-/// A number as an operand of x's dtype.
-double as_computed(const Tensor& x, double number) {
-  if (x.dtype() == f64) return number;
-  const uint64_t bits = element_of(f32, number);
-  return number_at(f32, &bits).to_double();
-}
-
-Tensor not_negative(const Tensor& variance) {
-  return where(variance < 0, 0, variance);
-}
-
-/// sqrt(variance), whose gradient is 0 where it is 0, as it is where nothing varies.
-Tensor root_of(const Tensor& variance) {
-  const Tensor varies = variance > 0;
-  return where(varies, sqrt(where(varies, variance, 1)), variance);
-}
-
 /// The first elements along the axes: of what is reduced, some value.
 Tensor first_of(const Tensor& x, const Dims& axes) {
   Tensor first = x;
@@ -77,19 +39,27 @@ Tensor first_of(const Tensor& x, const Dims& axes) {
   return first;
 }
 
-/// In float64. The square of the deviations' mean is subtracted, so that it need not be 0: whatever
-/// x is subtracted from is only near the mean. For float32 that is the first element, and squares
-/// and sums are float64: its square is at most the variance times the number of elements, of which
-/// float64 has digits to spare (docs/decisions/0011-short-chains.md). For float64 it is the mean.
+/// From near the mean, in float64. For float32 that is the first element, whose distance from the
+/// mean has a square of at most the variance times the number of elements, of which float64 has
+/// digits to spare (docs/decisions/0011-short-chains.md). For float64 it is the mean.
+Tensor deviation_of(const Tensor& x, const Dims& axes) {
+  const bool is_wide = x.dtype() == f64 || x.size() == 0;
+  return cast(x - (is_wide ? mean_of(x, axes, keepdims) : first_of(x, axes)), f64);
+}
+
+/// What the squares are divided by.
+double divisor_of(const Tensor& x, const Dims& axes, int64_t ddof) {
+  const auto count = static_cast<double>(reduced_count("var", x, axes));
+  return std::max(count - static_cast<double>(ddof), 0.0);
+}
+
+/// In float64. The square of the deviations' mean is subtracted, so that it need not be 0.
 Tensor variance_of(const Tensor& x, const Dims& axes, int64_t ddof, KeepDims keep) {
   const auto count = static_cast<double>(reduced_count("var", x, axes));
-  const bool is_wide = x.dtype() == f64 || x.size() == 0;
-  const Tensor deviation =
-      cast(x - (is_wide ? mean_of(x, axes, keepdims) : first_of(x, axes)), f64);
+  const Tensor deviation = deviation_of(x, axes);
   const Tensor total = sum(deviation, axes, keep);
   const Tensor squares = sum(deviation * deviation, axes, keep);
-  const double rest = std::max(count - static_cast<double>(ddof), 0.0);
-  return not_negative((squares - total * total / count) / rest);
+  return not_negative((squares - total * total / count) / divisor_of(x, axes, ddof));
 }
 
 /// A maximum that may be subtracted: 0 where it is infinite or NaN, so that inf - inf does not
@@ -119,7 +89,45 @@ Tensor expand_std(Inputs inputs, const Attrs& attrs) {
   const Tensor& x = *inputs[0];
   const Tensor result =
       variance_of(computed(x), attr<Dims>(attrs, 0), attr<int64_t>(attrs, 2), keep_of(attrs, 1));
-  return cast(root_of(result), result_dtype(x));
+  return cast(sqrt(result), result_dtype(x));
+}
+
+// Gradients of var and std, by which a tape keeps x, and the result of std. Inputs: x, the result's
+// gradient, and that result.
+
+/// x - mean, times a number for each row.
+Tensor scaled_deviation(const Tensor& x, const Tensor& of_rows, const Attrs& attrs) {
+  const Dims& axes = attr<Dims>(attrs, 0);
+  const Tensor deviation = deviation_of(computed(x), axes);
+  Shape column = x.shape();
+  for (const int64_t axis : normalize_axes("var", axes, x.rank()))
+    column[static_cast<int>(axis)] = 1;
+  const Tensor factor = reshape(of_rows, column);
+  return cast((deviation - mean_of(deviation, axes, keepdims)) * factor, x.dtype());
+}
+
+Tensor expand_var_gradient(Inputs inputs, const Attrs& attrs) {
+  const double divisor = divisor_of(*inputs[0], attr<Dims>(attrs, 0), attr<int64_t>(attrs, 2));
+  return scaled_deviation(*inputs[0], cast(*inputs[1], f64) * (2 / divisor), attrs);
+}
+
+/// 0 where nothing varies.
+Tensor expand_std_gradient(Inputs inputs, const Attrs& attrs) {
+  const double divisor = divisor_of(*inputs[0], attr<Dims>(attrs, 0), attr<int64_t>(attrs, 2));
+  const Tensor g = cast(*inputs[1], f64), result = cast(*inputs[2], f64);
+  const Tensor varies = result > 0;
+  return scaled_deviation(*inputs[0], where(varies, g / (where(varies, result, 1) * divisor), 0),
+                          attrs);
+}
+
+Tensor var_rule(const GradientCall& c, int) {
+  const Tensor* const inputs[] = {&c.inputs[0], &c.gradient};
+  return apply_at_once(expand_var_gradient, inputs, c.attrs);
+}
+
+Tensor std_rule(const GradientCall& c, int) {
+  const Tensor* const inputs[] = {&c.inputs[0], &c.gradient, &c.result};
+  return apply_at_once(expand_std_gradient, inputs, c.attrs);
 }
 
 Tensor expand_logsumexp(Inputs inputs, const Attrs& attrs) {
@@ -170,100 +178,6 @@ Tensor rule_by_result(const GradientCall& c, int) {
   return apply_at_once(expand, inputs, c.attrs);
 }
 
-// ---- layer_norm and rms_norm
-
-/// x without weight and bias, and what it was multiplied by.
-struct Normalised {
-  Tensor values, scale;
-};
-using Normalise = Normalised (*)(const Tensor& x, const Attrs& attrs);
-
-Dims normalised_axes(const Attrs& attrs) {
-  Dims axes;
-  for (int64_t i = attr<int64_t>(attrs, 0); i > 0; --i) axes.push_back(-i);
-  return axes;
-}
-
-Normalised centred(const Tensor& x, const Attrs& attrs) {
-  const Dims axes = normalised_axes(attrs);
-  const Tensor deviation = x - mean_of(x, axes, keepdims);
-  const double count = as_computed(x, static_cast<double>(reduced_count("layer_norm", x, axes)));
-  // The mean was rounded: `shift` is what it lacks. A row's few numbers are computed in float64.
-  const Tensor total = cast(sum(deviation, axes, keepdims), f64);
-  const Tensor squares = cast(sum(deviation * deviation, axes, keepdims), f64);
-  const Tensor shift = total / count;
-  const Tensor variance = not_negative((squares - shift * total) / count);
-  const Tensor scale = cast(rsqrt(variance + as_computed(x, attr<double>(attrs, 1))), x.dtype());
-  return {.values = (deviation - cast(shift, x.dtype())) * scale, .scale = scale};
-}
-
-Normalised uncentred(const Tensor& x, const Attrs& attrs) {
-  const Tensor scale =
-      rsqrt(mean_of(x * x, normalised_axes(attrs), keepdims) + attr<double>(attrs, 1));
-  return {.values = x * scale, .scale = scale};
-}
-
-/// Inputs: x, then weight and bias as far as the flags say.
-template <Normalise normalise>
-Tensor expand_norm(Inputs inputs, const Attrs& attrs) {
-  const Tensor& given = *inputs[0];
-  Tensor result = normalise(computed(given), attrs).values;
-  std::size_t next = 1;
-  if (attr<bool>(attrs, 2)) result = result * computed(*inputs[next++]);
-  if (attrs.size() > 3 && attr<bool>(attrs, 3)) result = result + computed(*inputs[next]);
-  return cast(result, result_dtype(given));
-}
-
-// Their gradients. Inputs: x, the result's gradient, and weight if there is one. A tape keeps x and
-// weight, and goes over each row again.
-
-/// With g the gradient times weight: (g - mean(g) - n mean(g n)) scale of n, the normalised values;
-/// where no mean was subtracted, without that of g.
-template <Normalise normalise>
-Tensor norm_by_x(const Normalised& n, Inputs inputs, const Attrs& attrs) {
-  const Dims axes = normalised_axes(attrs);
-  Tensor g = computed(*inputs[1]);
-  if (inputs.size() == 3) g = g * computed(*inputs[2]);
-  Tensor rest = n.values * mean_of(g * n.values, axes, keepdims);
-  if constexpr (normalise == centred) rest = rest + mean_of(g, axes, keepdims);
-  return cast((g - rest) * n.scale, inputs[0]->dtype());
-}
-
-Tensor norm_by_weight(const Normalised& n, Inputs inputs, const Attrs& attrs) {
-  const Tensor products = computed(*inputs[1]) * n.values;
-  Dims rows;
-  for (int64_t i = 0; i < products.rank() - attr<int64_t>(attrs, 0); ++i) rows.push_back(i);
-  return cast(rows.empty() ? products : sum(products, rows), inputs[2]->dtype());
-}
-
-template <Normalise normalise>
-Tensor expand_norm_by_x(Inputs inputs, const Attrs& attrs) {
-  return norm_by_x<normalise>(normalise(computed(*inputs[0]), attrs), inputs, attrs);
-}
-
-template <Normalise normalise>
-Tensor expand_norm_by_weight(Inputs inputs, const Attrs& attrs) {
-  return norm_by_weight(normalise(computed(*inputs[0]), attrs), inputs, attrs);
-}
-
-template <Normalise normalise>
-Tensor norm_rule(const GradientCall& c, int k) {
-  const bool has_weight = attr<bool>(c.attrs, 2);
-  if (k > (has_weight ? 1 : 0)) return c.gradient;  // by the bias
-  const Tensor* const all[] = {&c.inputs[0], &c.gradient, has_weight ? &c.inputs[1] : nullptr};
-  const Inputs inputs(all, has_weight ? 3 : 2);
-  if (runs_at_once(inputs)) {
-    const Expand expand = k == 0 ? expand_norm_by_x<normalise> : expand_norm_by_weight<normalise>;
-    return apply_at_once(expand, inputs, c.attrs);
-  }
-  if (c.kept.empty()) {
-    const Normalised n = normalise(computed(c.inputs[0]), c.attrs);
-    c.kept = {n.values, n.scale};
-  }
-  const Normalised n = {.values = c.kept[0], .scale = c.kept[1]};
-  return k == 0 ? norm_by_x<normalise>(n, inputs, c.attrs) : norm_by_weight(n, inputs, c.attrs);
-}
-
 // The gradient of log_likelihood() is what the labels want less softmax(scores). As a rule of one
 // op it is one step of an eager backward pass, too, and not a dozen, each as large as the scores.
 
@@ -305,10 +219,6 @@ constexpr std::array<std::string_view, 1> smoothing_attrs = {"smoothing"};
 constexpr std::array<std::string_view, 2> axes_keepdims_attrs = {"axes", "keepdims"};
 constexpr std::array<std::string_view, 3> var_attrs = {"axes", "keepdims", "ddof"};
 constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
-constexpr std::array<std::string_view, 4> layer_norm_attrs = {"normalized_axes", "eps",
-                                                              "has_weight", "has_bias"};
-constexpr std::array<std::string_view, 3> rms_norm_attrs = {"normalized_axes", "eps", "has_weight"};
-
 constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
                        Expand expand, std::string_view summary, int arity = 1) {
   return {.name = name,
@@ -323,19 +233,13 @@ constexpr auto statistics_in_full = std::to_array<std::string_view>(
     {"mean", "var", "std", "logsumexp", "softmax", "log_softmax", "log_likelihood"});
 constexpr auto statistics = family<statistics_in_full>({
     composite("mean", axes_keepdims_attrs, expand_mean, "Mean."),
-    composite("var", var_attrs, expand_var, "Variance."),
-    composite("std", var_attrs, expand_std, "Standard deviation."),
+    with_rule(composite("var", var_attrs, expand_var, "Variance."), var_rule, 0b1),
+    with_rule(composite("std", var_attrs, expand_std, "Standard deviation."), std_rule, 0b1, true),
     composite("logsumexp", axes_keepdims_attrs, expand_logsumexp, "ln(sum(e^x))."),
     with_rule(composite("softmax", axis_attrs, expand_softmax, "e^x / sum(e^x) along an axis."),
               rule_by_result<expand_softmax_gradient>, 0, true),
     with_rule(composite("log_softmax", axis_attrs, expand_log_softmax, "ln(softmax(x))."),
               rule_by_result<expand_log_softmax_gradient>, 0, true),
-    with_rule(composite("layer_norm", layer_norm_attrs, expand_norm<centred>,
-                        "(x - mean) / sqrt(var + eps) over the last axes.", -1),
-              norm_rule<centred>, 0b11),
-    with_rule(composite("rms_norm", rms_norm_attrs, expand_norm<uncentred>,
-                        "x / sqrt(mean(x^2) + eps) over the last axes.", -1),
-              norm_rule<uncentred>, 0b11),
     {.name = "log_likelihood",
      .kind = OpKind::composite,
      .arity = 2,
@@ -355,38 +259,6 @@ Tensor likelihood_rule(const GradientCall& c, int k) {
   if (k != 0) return {};
   return apply(statistics["log_likelihood_gradient"], {&c.gradient, &c.inputs[0], &c.inputs[1]},
                c.attrs);
-}
-
-void check_norm(std::string_view where, const Tensor& x, int64_t count, double eps) {
-  if (!(eps >= 0 && std::isfinite(eps))) {
-    throw Error(ErrorKind::value, {.where = std::string(where),
-                                   .what = "what is added to the variance, eps",
-                                   .expected = "0 <= eps < infinity",
-                                   .got = fmt::format("{}", eps),
-                                   .fix = "Usual values are 1e-5 and 1e-6."});
-  }
-  if (count >= 1 && count <= x.rank()) return;
-  throw Error(ErrorKind::shape,
-              {.where = std::string(where),
-               .what = fmt::format("{} normalised axes of {}", count, describe(x)),
-               .expected = fmt::format("1 to {}", x.rank()),
-               .got = fmt::format("{}", count),
-               .fix = "They are counted from the last."});
-}
-
-void check_normalized(std::string_view where, const Tensor& x, const Tensor& parameter,
-                      std::string_view name, int64_t count) {
-  Shape expected;
-  for (int64_t i = x.rank() - count; i < x.rank(); ++i) {
-    expected.push_back(x.shape()[static_cast<int>(i)]);
-  }
-  if (!parameter.is_defined() || parameter.shape() == expected) return;
-  throw Error(ErrorKind::shape,
-              {.where = std::string(where),
-               .what = fmt::format("{} is {} for {}", name, describe(parameter), describe(x)),
-               .expected = fmt::format("shape {}", to_string(expected)),
-               .got = to_string(parameter.shape()),
-               .fix = "It has the sizes of the normalised axes."});
 }
 
 void check_ddof(std::string_view where, int64_t ddof) {
@@ -426,28 +298,6 @@ Tensor softmax(const Tensor& x, Integer axis) {
 Tensor log_softmax(const Tensor& x, Integer axis) {
   return apply(statistics["log_softmax"], {&x},
                {int64_t{normalize_axis("log_softmax", axis, x.rank())}});
-}
-
-Tensor layer_norm(const Tensor& x, const LayerNorm& options) {
-  const int64_t count = options.normalized_axes;
-  check_norm("layer_norm", x, count, options.eps);
-  check_normalized("layer_norm", x, options.weight, "weight", count);
-  check_normalized("layer_norm", x, options.bias, "bias", count);
-  std::vector<const Tensor*> inputs = {&x};
-  for (const Tensor* parameter : {&options.weight, &options.bias}) {
-    if (parameter->is_defined()) inputs.push_back(parameter);
-  }
-  return apply(statistics["layer_norm"], inputs,
-               {count, options.eps, options.weight.is_defined(), options.bias.is_defined()});
-}
-
-Tensor rms_norm(const Tensor& x, const RmsNorm& options) {
-  const int64_t count = options.normalized_axes;
-  check_norm("rms_norm", x, count, options.eps);
-  check_normalized("rms_norm", x, options.weight, "weight", count);
-  std::vector<const Tensor*> inputs = {&x};
-  if (options.weight.is_defined()) inputs.push_back(&options.weight);
-  return apply(statistics["rms_norm"], inputs, {count, options.eps, options.weight.is_defined()});
 }
 
 Tensor smoothed(const Tensor& wanted, double smoothing) {

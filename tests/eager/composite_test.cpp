@@ -4,7 +4,6 @@
 #include "core/backend.h"
 #include "core/memory.h"
 #include "eager/ops/ops.h"
-#include "eager/ops/statistics.h"
 #include "tests/on_threads.h"
 #include "tests/same_bits.h"
 
@@ -20,7 +19,9 @@ using namespace nitinol;
 namespace {
 
 const Op& op_named(std::string_view name) {
-  return *std::ranges::find(statistics_ops(), name, &Op::name);
+  const Op* const op = find_op(name);
+  REQUIRE(op != nullptr);
+  return *op;
 }
 
 /// What the call allocates beside its result: nothing if it is one launch.
@@ -73,6 +74,15 @@ void check_all(const Tensor& x) {
     check(op_named("rms_norm"), {x}, {count, 0.0, false});
     check(op_named("rms_norm"), {x, weight}, {count, 1e-6, true});
   }
+  if (x.rank() < 2) return;
+  const int64_t features = x.shape()[1];
+  const Tensor weight = cast(randn({features}), x.dtype());
+  check(op_named("group_norm"), {x, weight, weight}, {features, 1e-5, true, true});
+  check(op_named("batch_mean"), {x}, {int64_t{1}});
+  const Tensor shift = weight * 1e-6;
+  check(op_named("batch_variance"), {x, weight, shift}, {int64_t{1}});
+  check(op_named("batch_norm"), {x, weight, abs(weight), shift, weight, weight},
+        {int64_t{1}, 1e-5, true, true, true});
 }
 
 /// Whether the third call like this is one launch.
@@ -302,6 +312,7 @@ TEST_CASE("a tape keeps what is normalised, and numbers of rows or features",
   };
   check_kept([&] { return layer_norm(x, {.weight = weight}); });
   check_kept([&] { return rms_norm(x, {.weight = weight}); });
+  check_kept([&] { return group_norm(x, 4, {.weight = weight}); });
   check_kept([&] { return batch_norm(x, {.weight = weight, .bias = {}}).values; });
 }
 

@@ -82,8 +82,8 @@ const std::map<std::string, Taken> table = {
     {"W2.mean", {32, 240, false, 0}},
     {"W2.softmax", {48, 912, false, 0}},
     {"W2.layernorm", {63, 880, false, 0}},
-    {"W2.layernorm-grad", {98, 1632, false, 0}},
-    {"W2.layernorm-grad.bf16", {64, 1448, false, 0}},
+    {"W2.layernorm-grad", {100, 1296, false, 0}},
+    {"W2.layernorm-grad.bf16", {100, 1520, false, 0}},
     {"W2.var", {32, 432, false, 0}},
     {"W2.argmax", {32, 584, false, 0}},
 };

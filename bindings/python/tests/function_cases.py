@@ -225,6 +225,15 @@ def np_rms_norm(x: Any, weight: Any = None, normalized_axes: int = 1, eps: float
     return y if weight is None else y * weight
 
 
+def np_group_norm(
+    x: Any, groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
+) -> Any:
+    y = np_layer_norm(x.reshape(x.shape[0], groups, -1), eps=eps).reshape(x.shape)
+    wide = (slice(None), *(None for _ in range(2, x.ndim)))
+    y = y if weight is None else y * weight[wide]
+    return y if bias is None else y + bias[wide]
+
+
 def np_batch_norm(
     x: Any, weight: Any, bias: Any, mean: Any = None, variance: Any = None, eps: float = 1e-5
 ) -> Any:
@@ -648,6 +657,18 @@ REDUCED = [
         np_rms_norm,
         (lambda x, weight=None, normalized_axes=1, eps=1e-6:
             F.rms_norm(x, x.shape[-normalized_axes:], weight, eps)) if torch else None,
+        has_gradient=True,
+        scale=100,
+    ),
+    Case(
+        "group_norm",
+        [
+            one(normal(3, 8), 2), one(normal(2, 6, 5), 3, weight=normal(6), bias=normal(6)),
+            one(normal(2, 4, 5, 3), 4, weight=normal(4), eps=1e-3),
+        ],
+        np_group_norm,
+        (lambda x, groups, weight=None, bias=None, eps=1e-5:
+            F.group_norm(x, groups, weight, bias, eps)) if torch else None,
         has_gradient=True,
         scale=100,
     ),
