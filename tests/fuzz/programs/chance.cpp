@@ -144,4 +144,24 @@ Dims Chance::random_dims(const Shape& shape) {
   }
 }
 
+std::optional<Attr> Chance::attr_of_any(std::string_view name) {
+  if (name == "keepdims" || name == "weak" || name.starts_with("is_")) return below(2) == 0;
+  if (name == "ranks") return int64_t{1};  // a world of one
+  if (name == "group" || name == "partner" || name == "call") return int64_t{0};
+  if (name == "ddof" || name == "checker" || name == "count") return static_cast<int64_t>(below(3));
+  if (name == "arrival") return static_cast<int64_t>(below(5));
+  if (name == "dtype") return random_dtype();
+  if (name == "axis") return static_cast<int64_t>(below(6) - 2);
+  if (name == "smoothing") return below(2) == 0 ? 0.0 : 0.1;
+  if (name == "number") return static_cast<int64_t>(below(100));
+  if (name == "rows") return static_cast<int64_t>(1 + below(5));
+  if (name == "groups") return static_cast<int64_t>(1 + below(2));
+  if (name == "stride" || name == "dilation" || name == "kernel") {
+    return Dims{1 + below(3), 1 + below(2)};
+  }
+  if (name == "padding") return Dims{below(2), below(2)};
+  if (name == "image") return Dims{1 + below(9), 1 + below(9)};
+  return std::nullopt;
+}
+
 }  // namespace nitinol::fuzz

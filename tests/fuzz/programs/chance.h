@@ -2,10 +2,13 @@
 #pragma once
 
 #include "core/dtype.h"
+#include "core/op.h"
 #include "core/shape.h"
 
 #include <cstdint>
+#include <optional>
 #include <random>
+#include <string_view>
 #include <vector>
 
 namespace nitinol::fuzz {
@@ -34,6 +37,9 @@ class Chance {
   Dims permutation(int rank);
   /// What lists usually are, for something of this shape: some axes, sizes, steps.
   Dims random_dims(const Shape& shape);
+  /// An attribute by its name, which means the same for every op that has it; nothing if that
+  /// depends on what there is.
+  std::optional<Attr> attr_of_any(std::string_view name);
 
  private:
   std::mt19937_64 random_;

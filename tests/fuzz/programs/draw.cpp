@@ -222,6 +222,11 @@ class Drawer::Session : Chance {
     return spec.dtype == input.dtype && spec.shape == input.shape && !spec.is_weak;
   }
 
+  static void take(const Known& known, Step& step, std::vector<Tensor>& tensors) {
+    step.operands.push_back(known.operand);
+    tensors.push_back(known.tensor);
+  }
+
   bool try_step(const Op& op) {
     Step step = {.op = &op, .operands = {}, .attrs = {}};
     std::vector<Tensor> tensors;
@@ -229,7 +234,7 @@ class Drawer::Session : Chance {
       add_windowed_operands(step, tensors);
       return is_accepted(step, tensors);
     }
-    if (has_attr(op, "normalized_axes")) {
+    if (has_attr(op, "eps") || op.name.starts_with("batch_")) {
       return add_normalized_operands(step, tensors) && is_accepted(step, tensors);
     }
     const bool indexes = op.name == "gather" || op.name == "masked_select" ||
@@ -238,14 +243,10 @@ class Drawer::Session : Chance {
     if (indexes && program_.inputs.size() < 7 && below(3) != 0)
       return add_indexed_operands(step, tensors) && is_accepted(step, tensors);
     if (op.name == "rank_exchange" && program_.inputs.size() < 8) {  // a part for each rank
-      const Known parts = add_input(f32, {1, 1 + below(9)});
-      step.operands.push_back(parts.operand);
-      tensors.push_back(parts.tensor);
+      take(add_input(f32, {1, 1 + below(9)}), step, tensors);
     }
     if (op.name == "permutation" && program_.inputs.size() < 8) {  // of {key, counter}
-      const Known state = add_input(i64, {2});
-      step.operands.push_back(state.operand);
-      tensors.push_back(state.tensor);
+      take(add_input(i64, {2}), step, tensors);
     }
     const int arity = op.arity >= 0 ? op.arity : 1 + below(3);
     const bool takes_numbers = op.kind == OpKind::create;
@@ -256,8 +257,7 @@ class Drawer::Session : Chance {
       while (takes_numbers && number_dtype == i64 && chosen.operand.number <= 0) {
         chosen = random_number(i64);
       }
-      step.operands.push_back(chosen.operand);
-      tensors.push_back(chosen.tensor);
+      take(chosen, step, tensors);
     }
     const bool makes_shape =
         op.kind == OpKind::create || (op.kind == OpKind::composite && has_attr(op, "shape"));
@@ -283,35 +283,48 @@ class Drawer::Session : Chance {
     return std::ranges::find(op.attr_names, name) != op.attr_names.end();
   }
 
-  /// Something with its weight and bias, which have the sizes of the last axes.
+  /// Something with its weight and bias, which have the sizes of the last axes, or with numbers of
+  /// its features.
   bool add_normalized_operands(Step& step, std::vector<Tensor>& tensors) {
+    const Op& op = *step.op;
     const Known x = choose_operand({}, 0);
     const int rank = x.tensor.rank();
-    const int count = rank == 0 ? 0 : 1 + below(rank);
+    const bool is_of_rows = has_attr(op, "normalized_axes");
+    if (rank < (is_of_rows ? 1 : 2)) return false;
+    take(x, step, tensors);
     Shape shape;
-    for (int i = rank - count; i < rank; ++i) shape.push_back(x.tensor.shape()[i]);
-    step.attrs = {int64_t{count}, 1e-5 * below(3)};
-    step.operands.push_back(x.operand);
-    tensors.push_back(x.tensor);
-    for (int k = 0; k < 2; ++k) {
-      const bool has_parameter = program_.inputs.size() < 8 && below(2) == 0;
-      step.attrs.emplace_back(has_parameter);
-      if (!has_parameter) continue;
-      const Known parameter = add_input(x.tensor.dtype(), shape);
-      if (parameter.tensor.shape() != shape) return false;  // a view of another input
-      step.operands.push_back(parameter.operand);
-      tensors.push_back(parameter.tensor);
+    if (is_of_rows) {
+      const int count = 1 + below(rank);
+      for (int i = rank - count; i < rank; ++i) shape.push_back(x.tensor.shape()[i]);
+      step.attrs = {int64_t{count}};
+    } else {
+      const bool has_groups = has_attr(op, "groups");
+      const int axis = has_groups ? 1 : below(rank);
+      shape = {x.tensor.shape()[axis]};
+      const int64_t groups = below(2) == 0 ? 1 : std::max<int64_t>(1, shape[0]);
+      step.attrs = {has_groups ? groups : int64_t{axis}};
     }
-    return count > 0;
+    const auto add_parameter = [&] {
+      const Known parameter = add_input(x.tensor.dtype(), shape);
+      take(parameter, step, tensors);
+      return parameter.tensor.shape() == shape;  // and not a view of another input
+    };
+    const int statistics = op.arity > 0 ? op.arity - 1 : op.name == "batch_norm" ? 2 : 0;
+    for (int k = 0; k < statistics; ++k) {
+      if (!add_parameter()) return false;
+    }
+    for (const std::string_view name : op.attr_names.subspan(1)) {
+      const bool has_parameter = name != "eps" && program_.inputs.size() < 8 && below(2) == 0;
+      step.attrs.push_back(name == "eps" ? Attr(1e-5 * below(3)) : Attr(has_parameter));
+      if (has_parameter && !add_parameter()) return false;
+    }
+    return true;
   }
 
   /// A tensor and a mask or indices of its rows: of two tensors that are there they hardly ever
   /// are.
   bool add_indexed_operands(Step& step, std::vector<Tensor>& tensors) {
-    const auto add = [&](const Known& known) {
-      step.operands.push_back(known.operand);
-      tensors.push_back(known.tensor);
-    };
+    const auto add = [&](const Known& known) { take(known, step, tensors); };
     const bool is_mask = step.op->name == "nonzero" || step.op->name == "masked_select";
     Shape shape = {1 + below(9)};
     if (step.op->name != "nonzero") {
@@ -363,8 +376,7 @@ class Drawer::Session : Chance {
                                                     : name == "window_max" ? image
                                                                            : windows}) {
       const Known operand = add_input(dtype, shape);
-      step.operands.push_back(operand.operand);
-      tensors.push_back(operand.tensor);
+      take(operand, step, tensors);
     }
     for (const std::string_view attr : step.op->attr_names) {
       step.attrs.push_back(attr == "kernel"     ? Attr(kernel)
@@ -524,23 +536,7 @@ class Drawer::Session : Chance {
 
   /// By the attribute's name, which means the same for every op that has it.
   Attr random_attr(std::string_view name, const Spec& like) {
-    if (name == "keepdims" || name == "weak" || name.starts_with("is_")) return below(2) == 0;
-    if (name == "ranks") return int64_t{1};  // a world of one
-    if (name == "group" || name == "partner" || name == "call") return int64_t{0};
-    if (name == "ddof" || name == "checker" || name == "count")
-      return static_cast<int64_t>(below(3));
-    if (name == "arrival") return static_cast<int64_t>(below(5));
-    if (name == "dtype") return random_dtype();
-    if (name == "axis") return static_cast<int64_t>(below(6) - 2);
-    if (name == "smoothing") return below(2) == 0 ? 0.0 : 0.1;
-    if (name == "number") return static_cast<int64_t>(below(100));
-    if (name == "rows") return static_cast<int64_t>(1 + below(5));
-    if (name == "groups") return static_cast<int64_t>(1 + below(2));
-    if (name == "stride" || name == "dilation" || name == "kernel") {
-      return Dims{1 + below(3), 1 + below(2)};
-    }
-    if (name == "padding") return Dims{below(2), below(2)};
-    if (name == "image") return Dims{1 + below(9), 1 + below(9)};
+    if (const std::optional<Attr> attr = attr_of_any(name)) return *attr;
     if (name == "starts") return starts_;
     if (name == "sizes") return sizes_;
     if (name == "steps") return steps_;
