@@ -296,6 +296,10 @@ TEST_CASE("gradients of layer_norm and rms_norm are those of their formulas",
       CHECK(distance(got[2], sum(by_result, {0})) < 4e-5);
       for (std::size_t k = 0; k < 3; ++k) CHECK(same_bits(of_compiled[k], got[k]));
     }
+    const std::string plan = to_string(compiled.explain());
+    INFO(plan);  // by x and by weight: the statistics of a row are computed once
+    CHECK(plan.find("rsqrt") == plan.rfind("rsqrt"));
+    CHECK(plan.find("rsqrt x") == std::string::npos);
   };
   check_gradients(layer, layer_n, by_x(layer_n, layer_scale, mean(scaled, {1}, keepdims)));
   check_gradients(rms, rms_n, by_x(rms_n, rms_scale, zeros({64, 1}, f64)));
