@@ -171,7 +171,6 @@ Elements normalisation(const Op& op, std::span<const Elements> inputs, const Att
     axes.push_back(number < 0 ? number + x.shape.size() : number);
   else
     for (int64_t i = x.shape.size() - number; i < x.shape.size(); ++i) axes.push_back(i);
-  const Strides strides = strides_of(x.shape);
   for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>& indices) {
     const Real most = reduced("max", values, 0);
     const Real total = reduced("logsumexp", values, 0);
@@ -190,9 +189,7 @@ Elements normalisation(const Op& op, std::span<const Elements> inputs, const Att
         if (std::get<bool>(attrs[2])) value *= inputs[next++].values[k];
         if (is_centred && std::get<bool>(attrs[3])) value += inputs[next].values[k];
       }
-      int64_t flat = 0;
-      for (int i = 0; i < strides.size(); ++i) flat += indices[k][i] * strides[i];
-      out.values[static_cast<std::size_t>(flat)] = value;
+      out.values[out.place(indices[k])] = value;
     }
   });
   return out;
@@ -227,7 +224,6 @@ Elements of_batch(const Op& op, std::span<const Elements> inputs, const Attrs& a
   for (int i = 0; i < x.shape.size(); ++i) {
     if (i != axis) axes.push_back(i);
   }
-  const Strides strides = strides_of(x.shape);
   std::size_t feature = 0;
   for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>& indices) {
     const auto number = [&](std::size_t input) { return inputs[input].values[feature]; };
@@ -238,9 +234,7 @@ Elements of_batch(const Op& op, std::span<const Elements> inputs, const Attrs& a
       const Real bias = std::get<bool>(attrs[4]) ? number(next) : 0;
       const Real scale = weight / std::sqrt(number(2) + std::get<double>(attrs[1]));
       for (std::size_t k = 0; k < values.size(); ++k) {
-        int64_t flat = 0;
-        for (int i = 0; i < strides.size(); ++i) flat += indices[k][i] * strides[i];
-        out.values[static_cast<std::size_t>(flat)] = (values[k] - mean) * scale + bias;
+        out.values[out.place(indices[k])] = (values[k] - mean) * scale + bias;
       }
     } else {
       const Real from = op.name == "batch_mean" ? 0 : number(1);

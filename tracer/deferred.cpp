@@ -372,8 +372,8 @@ void Deferred::diverge() {
   compute_values(live_values());
   fill_copies();
   is_following_ = false;
-  std::vector<Result> computed(
-      now_.results.size());  // what nobody else needs goes, as it does eagerly
+  // What nobody else needs goes, as it does eagerly.
+  std::vector<Result> computed(now_.results.size());
   const Lock lock(lock_);
   computed.swap(now_.results);
   now_.copies.clear();

@@ -14,13 +14,13 @@
 #include "eager/ops/family.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/statistics.h"
+#include "eager/ops/statistics_parts.h"
 #include "eager/ops/unary.h"
 #include "eager/ops/view.h"
 #include "eager/promotion.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <initializer_list>
@@ -35,27 +35,19 @@ int64_t feature_axis(int64_t rank, const Attrs& attrs) {
 }
 
 /// Of x, what its features are not along.
-Dims other_axes(const Tensor& x, const Attrs& attrs) {
-  const int64_t features = feature_axis(x.rank(), attrs);
-  Dims axes;
-  for (int64_t i = 0; i < x.rank(); ++i) {
-    if (i != features) axes.push_back(i);
-  }
-  return axes;
+Dims reduced_axes(const Tensor& x, const Attrs& attrs) {
+  return other_axes(x.rank(), feature_axis(x.rank(), attrs));
 }
 
 /// Elements of each feature.
-double count_of(const Tensor& x, const Attrs& attrs) {
-  int64_t count = 1;
-  for (const int64_t axis : other_axes(x, attrs)) count *= x.shape()[static_cast<int>(axis)];
-  return static_cast<double>(count);
+double count_of(Shape shape, const Attrs& attrs) {
+  shape[static_cast<int>(feature_axis(shape.size(), attrs))] = 1;
+  return static_cast<double>(element_count(shape));
 }
 
 /// A number for each feature as an operand beside what has this rank.
 Tensor spread(const Tensor& of_features, int64_t rank, const Attrs& attrs) {
-  Shape column = Dims::filled(static_cast<int>(rank - feature_axis(rank, attrs)), 1);
-  column[0] = of_features.size();
-  return reshape(of_features, column);
+  return beside(of_features, rank, feature_axis(rank, attrs));
 }
 Tensor spread(const Tensor& of_features, const Tensor& x, const Attrs& attrs) {
   return spread(of_features, x.rank(), attrs);
@@ -67,7 +59,7 @@ struct Operands {
   Operands(Inputs inputs, const Attrs& attrs)
       : x(*inputs[0]), mean(*inputs[1]), variance(*inputs[2]) {
     if (attr<bool>(attrs, 2)) shift = *inputs[count++];
-    if (attr<bool>(attrs, 3)) weight = widened(*inputs[count++]);
+    if (attr<bool>(attrs, 3)) weight = *inputs[count++];
   }
 
   Tensor x, mean, variance, shift, weight;
@@ -84,32 +76,30 @@ struct Operands {
   }
   /// What the deviation is multiplied by.
   [[nodiscard]] Tensor factor(const Attrs& attrs) const {
-    return weight.is_defined() ? weight * scale(attrs) : scale(attrs);
+    return weight.is_defined() ? widened(weight) * scale(attrs) : scale(attrs);
   }
 };
 
 Tensor expand_mean(Inputs inputs, const Attrs& attrs) {
-  return mean(widened(*inputs[0]), other_axes(*inputs[0], attrs));
+  return mean(widened(*inputs[0]), reduced_axes(*inputs[0], attrs));
 }
 
 Tensor mean_rule(const GradientCall& c, int) {
   const Shape& shape = c.input_specs[0].shape;
-  const auto count =
-      static_cast<double>(element_count(shape) / std::max<int64_t>(1, c.gradient.size()));
-  return spread(c.gradient / count, shape.size(), c.attrs);
+  return spread(c.gradient / count_of(shape, c.attrs), shape.size(), c.attrs);
 }
 
 /// Inputs: x and its mean.
 Tensor expand_shift(Inputs inputs, const Attrs& attrs) {
   const Tensor& x = *inputs[0];
-  return mean(widened(x) - spread(*inputs[1], x, attrs), other_axes(x, attrs));
+  return mean(widened(x) - spread(*inputs[1], x, attrs), reduced_axes(x, attrs));
 }
 
 /// Inputs: x, its mean and shift.
 Tensor expand_variance(Inputs inputs, const Attrs& attrs) {
   const Tensor& x = *inputs[0];
   const Tensor deviation = widened(x) - spread(*inputs[1], x, attrs);
-  return mean(square(deviation), other_axes(x, attrs)) - square(*inputs[2]);
+  return mean(square(deviation), reduced_axes(x, attrs)) - square(*inputs[2]);
 }
 
 /// By x, as whose own mean and shift are given it changes nothing by them. Inputs: those, and the
@@ -117,7 +107,7 @@ Tensor expand_variance(Inputs inputs, const Attrs& attrs) {
 Tensor expand_variance_gradient(Inputs inputs, const Attrs& attrs) {
   const Tensor& x = *inputs[0];
   const Tensor deviation = widened(x) - spread(*inputs[1], x, attrs) - spread(*inputs[2], x, attrs);
-  return narrowed(deviation * spread(*inputs[3] * (2 / count_of(x, attrs)), x, attrs), x);
+  return narrowed(deviation * spread(*inputs[3] * (2 / count_of(x.shape(), attrs)), x, attrs), x);
 }
 
 Tensor variance_rule(const GradientCall& c, int k) {
@@ -141,14 +131,14 @@ Tensor expand_norm_gradient(Inputs inputs, const Attrs& attrs) {
 /// The sum of the result's gradient.
 Tensor expand_sum(Inputs inputs, const Attrs& attrs) {
   const Tensor& g = *inputs.back();
-  return sum(widened(g), other_axes(g, attrs));
+  return sum(widened(g), reduced_axes(g, attrs));
 }
 
 /// That of its products with the normalised values.
 Tensor expand_sum_of_products(Inputs inputs, const Attrs& attrs) {
   const Operands of(inputs, attrs);
   const Tensor values = of.deviation(attrs) * spread(of.scale(attrs), of.x, attrs);
-  return sum(widened(*inputs.back()) * values, other_axes(of.x, attrs));
+  return sum(widened(*inputs.back()) * values, reduced_axes(of.x, attrs));
 }
 
 Tensor norm_rule(const GradientCall& c, int k) {
@@ -177,26 +167,16 @@ constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
 constexpr std::array<std::string_view, 5> norm_attrs = {"axis", "eps", "has_shift", "has_weight",
                                                         "has_bias"};
 
-constexpr Op composite(std::string_view name, int arity, std::span<const std::string_view> names,
-                       Expand expand, std::string_view summary) {
-  return {.name = name,
-          .kind = OpKind::composite,
-          .arity = arity,
-          .attr_names = names,
-          .expand = expand,
-          .summary = summary};
-}
-
 constexpr auto batch = family({
-    with_rule(composite("batch_mean", 1, axis_attrs, expand_mean, "The mean of each feature."),
+    with_rule(composite("batch_mean", axis_attrs, expand_mean, "The mean of each feature."),
               mean_rule),
-    without_gradient(composite("batch_shift", 2, axis_attrs, expand_shift,
-                               "What a feature's rounded mean lacks.")),
-    with_rule(composite("batch_variance", 3, axis_attrs, expand_variance,
-                        "The variance of each feature, by its mean and shift."),
+    without_gradient(composite("batch_shift", axis_attrs, expand_shift,
+                               "What a feature's rounded mean lacks.", 2)),
+    with_rule(composite("batch_variance", axis_attrs, expand_variance,
+                        "The variance of each feature, by its mean and shift.", 3),
               variance_rule, 0b111),
-    with_rule(composite("batch_norm", -1, norm_attrs, expand_norm,
-                        "(x - mean) / sqrt(variance + eps) * weight + bias of each feature."),
+    with_rule(composite("batch_norm", norm_attrs, expand_norm,
+                        "(x - mean) / sqrt(variance + eps) * weight + bias of each feature.", -1),
               norm_rule, 0b11111),
 });
 

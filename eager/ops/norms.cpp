@@ -116,10 +116,8 @@ Normalised centred_groups(const Tensor& x, const Attrs& attrs) {
 }
 
 /// A number for each feature as an operand beside x.
-Tensor beside(const Tensor& of_features, const Tensor& x) {
-  Shape column = Shape::filled(x.rank() - 1, 1);
-  column[0] = of_features.size();
-  return reshape(computed(of_features), column);
+Tensor spread(const Tensor& of_features, const Tensor& x) {
+  return beside(computed(of_features), x.rank(), 1);
 }
 
 /// Inputs: x, then weight and bias as far as the flags say.
@@ -127,8 +125,8 @@ Tensor expand_group_norm(Inputs inputs, const Attrs& attrs) {
   const Tensor& x = *inputs[0];
   Tensor result = reshape(centred_groups(computed(x), attrs).values, x.shape());
   std::size_t next = 1;
-  if (attr<bool>(attrs, 2)) result = result * beside(*inputs[next++], x);
-  if (attr<bool>(attrs, 3)) result = result + beside(*inputs[next], x);
+  if (attr<bool>(attrs, 2)) result = result * spread(*inputs[next++], x);
+  if (attr<bool>(attrs, 3)) result = result + spread(*inputs[next], x);
   return cast(result, result_dtype(x));
 }
 
@@ -136,16 +134,14 @@ Tensor expand_group_norm(Inputs inputs, const Attrs& attrs) {
 Tensor group_norm_by_x(const Normalised& n, Inputs inputs, const Attrs& attrs) {
   const Tensor& x = *inputs[0];
   Tensor g = computed(*inputs[1]);
-  if (inputs.size() == 3) g = g * beside(*inputs[2], x);
+  if (inputs.size() == 3) g = g * spread(*inputs[2], x);
   const Tensor rows = as_groups(x, attrs), of_rows = as_groups(g, attrs);
   const Tensor* const both[] = {&rows, &of_rows};
   return reshape(norm_by_x<centred>(n, both, attrs_of_groups(attrs)), x.shape());
 }
 
 Tensor sum_of_features(const Tensor& x) {
-  Dims others = {0};
-  for (int64_t i = 2; i < x.rank(); ++i) others.push_back(i);
-  return sum(computed(x), others);
+  return sum(computed(x), other_axes(x.rank(), 1));
 }
 
 Tensor group_norm_by_weight(const Normalised& n, Inputs inputs, const Attrs&) {
@@ -153,7 +149,7 @@ Tensor group_norm_by_weight(const Normalised& n, Inputs inputs, const Attrs&) {
   return cast(sum_of_features(products), inputs[2]->dtype());
 }
 
-/// How one is differentiated: its normalised values, and gradients by x and weight of these.
+/// How one is differentiated: its normalised values, and gradients of these.
 struct NormGradient {
   Normalise normalise;
   Tensor (*by_x)(const Normalised& n, Inputs inputs, const Attrs& attrs);
@@ -200,25 +196,16 @@ constexpr std::array<std::string_view, 4> group_norm_attrs = {"groups", "eps", "
                                                               "has_bias"};
 constexpr std::array<std::string_view, 3> rms_norm_attrs = {"normalized_axes", "eps", "has_weight"};
 
-constexpr Op norm(std::string_view name, std::span<const std::string_view> attr_names,
-                  Expand expand, Tensor (*rule)(const GradientCall&, int),
-                  std::string_view summary) {
-  return {.name = name,
-          .kind = OpKind::composite,
-          .arity = -1,
-          .attr_names = attr_names,
-          .expand = expand,
-          .gradient = {.rule = rule, .looks_at_inputs = 0b11},
-          .summary = summary};
-}
-
 constexpr auto norms = family({
-    norm("layer_norm", layer_norm_attrs, expand_norm<centred>, norm_rule<of_layer>,
-         "(x - mean) / sqrt(var + eps) over the last axes."),
-    norm("rms_norm", rms_norm_attrs, expand_norm<uncentred>, norm_rule<of_rms>,
-         "x / sqrt(mean(x^2) + eps) over the last axes."),
-    norm("group_norm", group_norm_attrs, expand_group_norm, norm_rule<of_groups>,
-         "layer_norm over groups of features."),
+    with_rule(composite("layer_norm", layer_norm_attrs, expand_norm<centred>,
+                        "(x - mean) / sqrt(var + eps) over the last axes.", -1),
+              norm_rule<of_layer>, 0b11),
+    with_rule(composite("rms_norm", rms_norm_attrs, expand_norm<uncentred>,
+                        "x / sqrt(mean(x^2) + eps) over the last axes.", -1),
+              norm_rule<of_rms>, 0b11),
+    with_rule(composite("group_norm", group_norm_attrs, expand_group_norm,
+                        "layer_norm over groups of features.", -1),
+              norm_rule<of_groups>, 0b11),
 });
 
 void check_eps(std::string_view where, double eps) {

@@ -219,15 +219,6 @@ constexpr std::array<std::string_view, 1> smoothing_attrs = {"smoothing"};
 constexpr std::array<std::string_view, 2> axes_keepdims_attrs = {"axes", "keepdims"};
 constexpr std::array<std::string_view, 3> var_attrs = {"axes", "keepdims", "ddof"};
 constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
-constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
-                       Expand expand, std::string_view summary, int arity = 1) {
-  return {.name = name,
-          .kind = OpKind::composite,
-          .arity = arity,
-          .attr_names = attr_names,
-          .expand = expand,
-          .summary = summary};
-}
 
 constexpr auto statistics_in_full = std::to_array<std::string_view>(
     {"mean", "var", "std", "logsumexp", "softmax", "log_softmax", "log_likelihood"});

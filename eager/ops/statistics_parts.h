@@ -1,13 +1,16 @@
-// What statistics.cpp and norms.cpp share.
+// What statistics.cpp, norms.cpp and batch_norm.cpp share.
 #pragma once
 
+#include "core/op.h"
 #include "eager/ops/arithmetic.h"
 #include "eager/ops/axes.h"
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/reduce.h"
+#include "eager/ops/view.h"
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 namespace nitinol {
@@ -36,6 +39,32 @@ inline Tensor mean_of(const Tensor& x, const Dims& axes, KeepDims keep) {
 
 inline Tensor not_negative(const Tensor& variance) {
   return where(variance < 0, 0, variance);
+}
+
+/// All axes of this rank but one.
+inline Dims other_axes(int64_t rank, int64_t axis) {
+  Dims axes;
+  for (int64_t i = 0; i < rank; ++i) {
+    if (i != axis) axes.push_back(i);
+  }
+  return axes;
+}
+
+/// A number for each index of an axis as an operand beside what has this rank.
+inline Tensor beside(const Tensor& numbers, int64_t rank, int64_t axis) {
+  Shape column = Shape::filled(static_cast<int>(rank - axis), 1);
+  column[0] = numbers.size();
+  return reshape(numbers, column);
+}
+
+constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
+                       Expand expand, std::string_view summary, int arity = 1) {
+  return {.name = name,
+          .kind = OpKind::composite,
+          .arity = arity,
+          .attr_names = attr_names,
+          .expand = expand,
+          .summary = summary};
 }
 
 }  // namespace nitinol
