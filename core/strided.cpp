@@ -1,5 +1,7 @@
 #include "core/strided.h"
 
+#include "core/copy_bytes.h"
+
 #include <cstring>
 
 namespace nitinol {
@@ -17,7 +19,7 @@ void copy_run(const std::byte* from, int64_t step, std::byte* to, int64_t count)
 
 void copy_run(std::size_t size, const std::byte* from, int64_t step, std::byte* to, int64_t count) {
   if (step == static_cast<int64_t>(size)) {
-    std::memcpy(to, from, size * static_cast<std::size_t>(count));
+    copy_bytes(to, from, size * static_cast<std::size_t>(count));
     return;
   }
   switch (size) {
@@ -48,7 +50,7 @@ void copy_elements(const Shape& shape, const Strides& strides, std::size_t size,
   const int64_t count = element_count(shape);
   if (count == 0) return;
   if (is_contiguous(shape, strides)) {
-    std::memcpy(to, first, size * static_cast<std::size_t>(count));
+    copy_bytes(to, first, size * static_cast<std::size_t>(count));
     return;
   }
   // Not contiguous, so there is a last dimension; the ones before it count like an odometer.

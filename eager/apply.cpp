@@ -155,6 +155,21 @@ Tensor apply_at_once(Expand expand, Inputs inputs, const Attrs& attrs) {
   return runs_at_once(inputs) ? eager::run_composite(expand, inputs, attrs) : expand(inputs, attrs);
 }
 
+Tensor apply_rule(GradientRule rule, bool looks_at_result, int k, Inputs operands,
+                  const Attrs& attrs) {
+  const Tensor& gradient = *operands.back();
+  const std::size_t count = operands.size() - (looks_at_result ? 2 : 1);
+  std::vector<Tensor> inputs;
+  for (const Tensor* operand : operands.first(count)) inputs.push_back(*operand);
+  return rule({.attrs = attrs,
+               .inputs = inputs,
+               .input_specs = {},
+               .result = looks_at_result ? *operands[count] : Tensor(),
+               .result_spec = gradient.spec(),
+               .gradient = gradient},
+              k);
+}
+
 Tensor apply(const Op& op, Inputs inputs, const Attrs& attrs) {
   check_defined(op, inputs);
   if (observed::is_any()) [[unlikely]]

@@ -23,6 +23,12 @@ namespace nitinol {
 /// (GradientCall::kept).
 [[nodiscard]] bool runs_at_once(Inputs inputs);
 
+using GradientRule = Tensor (*)(const GradientCall&, int);
+/// The rule for input k of an application whose inputs, result (if the rule looks at it) and
+/// gradient are the operands, one after another.
+[[nodiscard]] Tensor apply_rule(GradientRule rule, bool looks_at_result, int k, Inputs operands,
+                                const Attrs& attrs);
+
 /// The results of an op of several.
 [[nodiscard]] std::vector<Tensor> apply_all(const Op& op, Inputs inputs, const Attrs& attrs = {});
 

@@ -23,9 +23,19 @@
 namespace nitinol::eager {
 namespace {
 
+/// An operand but for its address. Of a number: its value, too, which becomes part of the Program.
 struct Layout {
+  explicit Layout(const TensorData& data)
+      : spec(data.spec), strides(data.strides), is_number(data.is_number()), number(data.number) {}
   Spec spec;
   Strides strides;
+  bool is_number;
+  uint64_t number;
+
+  [[nodiscard]] bool is(const TensorData& data) const {
+    return strides == data.strides && spec == data.spec && is_number == data.is_number() &&
+           (!is_number || number == data.number);
+  }
 };
 
 /// All that calls may differ in but addresses.
@@ -37,8 +47,7 @@ struct Call {
 
   [[nodiscard]] bool is(Expand given, Inputs tensors, const Attrs& with) const {
     const auto matches = [](const Layout& layout, const Tensor* tensor) {
-      const TensorData& data = tensor->internals();
-      return layout.strides == data.strides && layout.spec == data.spec;
+      return layout.is(tensor->internals());
     };
     return expand == given && threads == num_threads() &&
            std::ranges::equal(inputs, tensors, matches) && attrs == with;
@@ -51,12 +60,20 @@ struct Entry {
   std::shared_ptr<const program::Program> program = nullptr;  ///< of one output; null: none can
 };
 
+/// The first operand that is no number, or null.
+const Tensor* tensor_among(Inputs inputs) {
+  const auto is_tensor = [](const Tensor* input) { return !input->internals().is_number(); };
+  const auto found = std::ranges::find_if(inputs, is_tensor);
+  return found == inputs.end() ? nullptr : *found;
+}
+
 std::size_t hash_of(Expand expand, Inputs inputs) {
   Hash hash;
   hash.add(reinterpret_cast<uintptr_t>(expand));
   for (const Tensor* input : inputs) {
     hash.add(input->dtype());
     hash.add_all(input->shape());
+    if (input->internals().is_number()) hash.add(input->internals().number);
   }
   return hash.result();
 }
@@ -79,9 +96,11 @@ std::shared_ptr<const program::Program> program_of(Graph graph, Backend& device)
 
 Tensor run(const program::Program& program, Inputs inputs) {
   program::Running running(program);
-  for (std::size_t i = 0; i < inputs.size(); ++i) {
-    running.address(program.graph.inputs[i]) =
-        static_cast<std::byte*>(inputs[i]->internals().address());
+  std::size_t next = 0;
+  for (const Tensor* input : inputs) {
+    const TensorData& data = input->internals();
+    if (data.is_number()) continue;
+    running.address(program.graph.inputs[next++]) = static_cast<std::byte*>(data.address());
   }
   running.allocate([](const program::OutputMemory&) { return Tensor(); });
   running.launch_safe({});  // all: nothing is donated
@@ -103,12 +122,18 @@ bool depends_on_operands_alone(const tracer::Trace& trace) {
 /// Runs the ops, and finds out whether a Program can do that.
 Tensor learn(Expand expand, Inputs inputs, const Attrs& attrs, Entry& entry) {
   entry.is_known = true;
-  Backend& device = backend(inputs[0]->device());
+  Backend& device = backend(tensor_among(inputs)->device());
   if (!device.can_generate_code()) return expand(inputs, attrs);
   std::vector<Tensor> stand_ins;  // whose places in the trace are nobody else's
-  for (const Tensor* input : inputs) stand_ins.push_back(bare_copy(*input));
-  std::vector<const Tensor*> operands;
-  for (const Tensor& stand_in : stand_ins) operands.push_back(&stand_in);
+  std::vector<const Tensor*> originals, operands;
+  for (const Tensor* input : inputs) {
+    if (input->internals().is_number()) continue;
+    stand_ins.push_back(bare_copy(*input));
+    originals.push_back(input);
+  }
+  std::size_t next = 0;
+  for (const Tensor* input : inputs)
+    operands.push_back(input->internals().is_number() ? input : &stand_ins[next++]);
   tracer::Recorder recorder;
   recorder.declare_arguments(stand_ins, {}, {});
   Tensor result;
@@ -122,17 +147,17 @@ Tensor learn(Expand expand, Inputs inputs, const Attrs& attrs, Entry& entry) {
   const auto is_result = [&](const Tensor& tensor) { return tensor.handle() == result.handle(); };
   const auto input = std::ranges::find_if(stand_ins, is_result);
   if (input != stand_ins.end())  // nothing was done
-    return *inputs[static_cast<std::size_t>(input - stand_ins.begin())];
+    return *originals[static_cast<std::size_t>(input - stand_ins.begin())];
   if (depends_on_operands_alone(trace)) entry.program = program_of(std::move(trace.graph), device);
   return result;
 }
 
-/// Numbers have no memory, and of nothing there is nothing to compute.
+/// Numbers alone are nobody's memory, and of nothing there is nothing to compute.
 bool may_be_fused(Inputs inputs) {
-  return !inputs.empty() && std::ranges::all_of(inputs, [](const Tensor* input) {
-    const TensorData& data = input->internals();
-    return !data.is_number() && !data.spec.is_weak && element_count(data.spec.shape) > 0;
-  });
+  return tensor_among(inputs) != nullptr && std::ranges::all_of(inputs, [](const Tensor* input) {
+           const TensorData& data = input->internals();
+           return data.is_number() || (!data.spec.is_weak && element_count(data.spec.shape) > 0);
+         });
 }
 
 }  // namespace
@@ -146,8 +171,7 @@ Tensor run_composite(Expand expand, Inputs inputs, const Attrs& attrs) {
     return entry->is_known ? expand(inputs, attrs) : learn(expand, inputs, attrs, *entry);
   }
   *entry = {.call = {.expand = expand, .threads = num_threads(), .attrs = attrs}};
-  for (const Tensor* input : inputs)
-    entry->call.inputs.push_back({input->spec(), input->internals().strides});
+  for (const Tensor* input : inputs) entry->call.inputs.emplace_back(input->internals());
   return expand(inputs, attrs);
 }
 

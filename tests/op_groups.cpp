@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <stdexcept>
 #include <string_view>
 
@@ -10,6 +11,18 @@ namespace nitinol::test {
 namespace {
 
 using Real = long double;
+
+/// (sum of |x|^p)^(1/p), or what that tends to.
+Real norm_of(const std::vector<Real>& x, Real p) {
+  Real sum = 0, largest = 0, smallest = std::numeric_limits<Real>::infinity();
+  for (const Real value : x) {
+    sum += p == 0 ? Real(value != 0) : std::pow(std::fabs(value), p);
+    largest = std::max(largest, std::fabs(value));
+    smallest = std::min(smallest, std::fabs(value));
+  }
+  if (std::isinf(p)) return p > 0 ? largest : smallest;
+  return p == 0 ? sum : std::pow(sum, 1 / p);
+}
 
 Real reduced(std::string_view op, const std::vector<Real>& x, int64_t ddof) {
   const auto count = static_cast<Real>(x.size());
@@ -154,9 +167,53 @@ std::vector<Sample> rms_norm_samples(const Op&) {
 Elements reduction(const Op& op, const Elements& x, const Attrs& attrs, const Spec& spec) {
   Elements out = {spec.dtype, spec.shape, {}};
   const Dims axes = normalize_axes(op.name, std::get<Dims>(attrs[0]), x.shape.size());
-  const int64_t ddof = attrs.size() > 2 ? std::get<int64_t>(attrs[2]) : 0;
+  const bool is_norm = op.name == "vector_norm";
+  const int64_t ddof = attrs.size() > 2 && !is_norm ? std::get<int64_t>(attrs[2]) : 0;
   for_each_group(x, axes, [&](const std::vector<Real>& values, std::vector<Dims>&) {
-    out.values.push_back(wrapped(spec.dtype, reduced(op.name, values, ddof)));
+    const Real value = is_norm ? norm_of(values, static_cast<Real>(std::get<double>(attrs[2])))
+                               : reduced(op.name, values, ddof);
+    out.values.push_back(wrapped(spec.dtype, value));
+  });
+  return out;
+}
+
+std::vector<Sample> vector_norm_samples(const Op&) {
+  constexpr double inf = std::numeric_limits<double>::infinity();
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(floating)) {
+    for (const double p : {2.0, 1.0, 3.0, 0.0, inf, -inf}) {
+      Sample sample = {
+          .inputs = {random_values(dtype, {3, 40}, 60)}, .attrs = {Dims{1}, false, p}, .ulps = 16};
+      out.push_back(sample);
+      sample.attrs[0] = Dims{};
+      sample.attrs[1] = true;
+      out.push_back(sample);
+    }
+  }
+  return out;
+}
+
+std::vector<Sample> vecdot_samples(const Op&) {
+  std::vector<Sample> out;
+  for (const DType dtype : list_of(numeric)) {
+    for (const int64_t axis : {-1, -2}) {
+      out.push_back(
+          {.inputs = {random_values(dtype, {2, 3, 12}, 61), random_values(dtype, {2, 3, 12}, 62)},
+           .attrs = {axis},
+           .ulps = 4,
+           .absolute = 64});
+    }
+  }
+  return out;
+}
+
+Elements dotted(std::span<const Elements> inputs, const Attrs& attrs, const Spec& spec) {
+  Elements products = inputs[0], out = {spec.dtype, spec.shape, {}};
+  for (std::size_t i = 0; i < products.values.size(); ++i)
+    products.values[i] *= inputs[1].values[i];
+  const Dims axes = {std::get<int64_t>(attrs[0]) + products.shape.size()};
+  for_each_group(products, axes, [&](const std::vector<Real>& values, std::vector<Dims>&) {
+    out.values.push_back(wrapped(spec.dtype, reduced("sum", values, 0)));
   });
   return out;
 }

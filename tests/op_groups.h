@@ -13,6 +13,8 @@ namespace nitinol::test {
 [[nodiscard]] std::vector<Sample> layer_norm_samples(const Op& op);
 [[nodiscard]] std::vector<Sample> rms_norm_samples(const Op& op);
 [[nodiscard]] std::vector<Sample> group_norm_samples(const Op& op);
+[[nodiscard]] std::vector<Sample> vector_norm_samples(const Op& op);
+[[nodiscard]] std::vector<Sample> vecdot_samples(const Op& op);
 /// Of a batch [4, 3, 5] with its features along each but the first axis.
 [[nodiscard]] std::vector<Sample> batch_samples(const Op& op);
 
@@ -21,6 +23,9 @@ namespace nitinol::test {
 /// softmax, log_softmax, layer_norm and rms_norm: each element from its group.
 [[nodiscard]] Elements normalisation(const Op& op, std::span<const Elements> inputs,
                                      const Attrs& attrs);
+/// vecdot, of operands of one shape.
+[[nodiscard]] Elements dotted(std::span<const Elements> inputs, const Attrs& attrs,
+                              const Spec& spec);
 [[nodiscard]] Elements of_groups(std::span<const Elements> inputs, const Attrs& attrs);
 /// batch_mean and its like: of each feature.
 [[nodiscard]] Elements of_batch(const Op& op, std::span<const Elements> inputs, const Attrs& attrs,

@@ -213,6 +213,7 @@ const std::map<std::string_view, ScalarReference>& functions() {
       {"bitwise_or", NITINOL_REF(static_cast<Real>(as_int(a) | as_int(b)))},
       {"bitwise_xor", NITINOL_REF(static_cast<Real>(as_int(a) ^ as_int(b)))},
       {"where", NITINOL_REF(a != 0 ? b : c)},
+      {"lerp", NITINOL_REF(a + c * (b - a))},
       {"check_nonzero", NITINOL_REF(a)},
       {"check_fits", NITINOL_REF(a)},
       {"transfer", NITINOL_REF(a)},
@@ -371,6 +372,15 @@ Elements product(std::span<const Elements> inputs, const Spec& spec) {
   return out;
 }
 
+Elements without_nan(const Elements& x, const Attrs& attrs) {
+  Elements out = x;
+  for (Real& value : out.values) {
+    if (!std::isfinite(value))
+      value = std::get<double>(attrs[std::isnan(value) ? 0 : value > 0 ? 1 : 2]);
+  }
+  return out;
+}
+
 // ---- creation
 
 Elements created(const Op& op, std::span<const Elements> inputs, const Spec& spec) {
@@ -383,8 +393,6 @@ Elements created(const Op& op, std::span<const Elements> inputs, const Spec& spe
       value = x(0) + n * x(1);
     } else if (op.name == "linspace") {
       value = x(0) + n * (x(1) - x(0)) / x(2);
-    } else if (op.name == "eye") {
-      value = std::fmod(n, x(0)) - std::floor(n / x(0)) == x(1);
     } else {
       const auto counter = static_cast<uint64_t>(as_int(x(1))) + static_cast<uint64_t>(i);
       value = random_value(op.name, counter, static_cast<uint64_t>(as_int(x(0))), inputs);
@@ -451,7 +459,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
                    const Spec& result) {
   std::vector<Elements> given;
   for (const Tensor& input : inputs) given.push_back(elements_of(input));
-  if (op.kind == OpKind::elementwise || op.kind == OpKind::transfer ||
+  if (op.kind == OpKind::elementwise || op.kind == OpKind::transfer || op.name == "lerp" ||
       op.name.starts_with("check_")) {
     Elements out = {result.dtype, result.shape, {}};
     for_each_index(result.shape, [&](const Dims& index) {
@@ -479,9 +487,11 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name.starts_with("window_max")) return pooled(op, given, attrs, result);
   if (op.name.starts_with("log_likelihood")) return likelihood(given, attrs, result);
   if (op.name.starts_with("batch_")) return of_batch(op, given, attrs, result);
+  if (op.name == "nan_to_num") return without_nan(given[0], attrs);
+  if (op.name == "vecdot") return dotted(given, attrs, result);
   if (op.name == "group_norm") return of_groups(given, attrs);
-  const bool normalises =
-      op.name == "softmax" || op.name == "log_softmax" || op.name.ends_with("_norm");
+  const bool normalises = op.name == "softmax" || op.name == "log_softmax" ||
+                          (op.name.ends_with("_norm") && op.name != "vector_norm");
   if (normalises) return normalisation(op, given, attrs);
   return reduction(op, given[0], attrs, result);
 }

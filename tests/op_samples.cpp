@@ -122,6 +122,28 @@ Samples elementwise_samples(const Op& op) {
   return out;
 }
 
+Samples nan_to_num_samples(const Op&) {
+  Samples out;
+  for (const DType dtype : list_of(floating))
+    out.push_back({.inputs = {edge_values(dtype)}, .attrs = {0.5, 100.0, -200.0}, .ulps = 0.51});
+  return out;
+}
+
+Samples lerp_samples(const Op&) {
+  Samples out;
+  for (const DType dtype : list_of(floating)) {
+    Sample sample = {.inputs = {random_values(dtype, {3, 15}, 70),
+                                random_values(dtype, {3, 15}, 71), as(dtype, {0.25}, {})},
+                     .attrs = {},
+                     .ulps = 4,
+                     .absolute = 4};
+    out.push_back(sample);
+    sample.inputs[2] = as(dtype, {0, 0.25, 0.5, 1}, {4, 1, 1});
+    out.push_back(sample);
+  }
+  return out;
+}
+
 Samples cast_samples(const Op&) {
   Samples out;
   for (const DType from : list_of(any_dtype)) {
@@ -374,20 +396,10 @@ Samples arange_samples(const Op&) {
 Samples linspace_samples(const Op&) {
   Samples out;
   for (const DType dtype : list_of(floating)) {
-    out.push_back({.inputs = {tensor(-1.0), tensor(2.0), tensor(10.0)},
+    out.push_back({.inputs = {tensor(-1.0), tensor(2.0), tensor(10.0), tensor(0.3)},
                    .attrs = {Dims{11}, dtype},
                    .ulps = 2,
                    .absolute = 2});
-  }
-  return out;
-}
-
-Samples eye_samples(const Op&) {
-  Samples out;
-  for (const DType dtype : list_of(any_dtype)) {
-    out.push_back({.inputs = {tensor(int64_t{5}), tensor(int64_t{-1})},
-                   .attrs = {Dims{4, 5}, dtype},
-                   .ulps = 0});
   }
   return out;
 }
@@ -409,6 +421,10 @@ using Maker = Samples (*)(const Op&);
 const std::map<std::string_view, Maker>& makers() {
   static const std::map<std::string_view, Maker> table = {
       {"cast", cast_samples},
+      {"nan_to_num", nan_to_num_samples},
+      {"lerp", lerp_samples},
+      {"vecdot", vecdot_samples},
+      {"vector_norm", vector_norm_samples},
       {"mean", statistics_samples},
       {"var", statistics_samples},
       {"std", statistics_samples},
@@ -453,7 +469,6 @@ const std::map<std::string_view, Maker>& makers() {
       {"window_max_input", pool_samples},
       {"arange", arange_samples},
       {"linspace", linspace_samples},
-      {"eye", eye_samples},
       {"rand_f32", random_samples},
       {"rand_f64", random_samples},
       {"randn_f32", random_samples},

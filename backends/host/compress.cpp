@@ -5,6 +5,7 @@
 
 #include "backends/host/rows.h"
 #include "backends/host/split.h"
+#include "core/copy_bytes.h"
 
 #include <algorithm>
 #include <array>
@@ -86,7 +87,7 @@ void compress_rows(const LibraryCall& call, const Launch& launch) {
   const auto size = static_cast<std::size_t>(x.bytes());
   const auto copy_row = [&](int64_t from, int64_t to) {
     if (x.is_together() && out.is_together()) {
-      std::memcpy(out.at(to, 0), x.at(from, 0), static_cast<std::size_t>(x.elements()) * size);
+      copy_bytes(out.at(to, 0), x.at(from, 0), static_cast<std::size_t>(x.elements()) * size);
       return;
     }
     for (int64_t j = 0; j < x.elements(); ++j) std::memcpy(out.at(to, j), x.at(from, j), size);

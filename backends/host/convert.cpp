@@ -7,6 +7,10 @@
 
 #include <cstring>
 
+#if defined(__x86_64__)
+#  include <immintrin.h>
+#endif
+
 namespace nitinol::host {
 namespace {
 
@@ -71,6 +75,44 @@ using ScatterBfloat = decltype([](auto, const void* from, char* to, int64_t step
 });
 // clang-format on
 
+#if defined(__x86_64__)
+
+// By the processor's instructions, which g++ 12 does not find in the loops above. They keep some of
+// a NaN's bits, or quiet it, so eight numbers with a NaN among them go the way of the others.
+
+[[gnu::target("avx2,f16c")]] void gather_halves(const char* from, int64_t step, void* to,
+                                                int64_t n) {
+  if (step != sizeof(uint16_t)) return GatherHalf{}(0, from, step, to, n);
+  auto* const out = static_cast<float*>(to);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const char* const here = from + i * step;
+    const __m256 values = _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(here)));
+    _mm256_storeu_ps(out + i, values);
+    if (_mm256_movemask_ps(_mm256_cmp_ps(values, values, _CMP_UNORD_Q)) != 0)
+      GatherHalf{}(0, here, step, out + i, 8);
+  }
+  GatherHalf{}(0, from + i * step, step, out + i, n - i);
+}
+
+[[gnu::target("avx2,f16c")]] void scatter_halves(const void* from, char* to, int64_t step,
+                                                 int64_t n) {
+  if (step != sizeof(uint16_t)) return ScatterHalf{}(0, from, to, step, n);
+  const auto* const in = static_cast<const float*>(from);
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    char* const here = to + i * step;
+    const __m256 values = _mm256_loadu_ps(in + i);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(here),
+                     _mm256_cvtps_ph(values, _MM_FROUND_TO_NEAREST_INT));
+    if (_mm256_movemask_ps(_mm256_cmp_ps(values, values, _CMP_UNORD_Q)) != 0)
+      ScatterHalf{}(0, in + i, here, step, 8);
+  }
+  ScatterHalf{}(0, in + i, to + i * step, step, n - i);
+}
+
+#endif
+
 template <class F>
 Gather gather() {
   return PerIsa<F, const char*, int64_t, void*, int64_t>::at(current_isa());
@@ -83,6 +125,9 @@ Scatter scatter() {
 }  // namespace
 
 Gather gather_of(DType dtype) {
+#if defined(__x86_64__)
+  if (dtype == f16 && current_isa() != Isa::baseline) return gather_halves;
+#endif
   if (dtype == f16) return gather<GatherHalf>();
   if (dtype == bf16) return gather<GatherBfloat>();
   return with_word(size_of(dtype),
@@ -90,6 +135,9 @@ Gather gather_of(DType dtype) {
 }
 
 Scatter scatter_of(DType dtype) {
+#if defined(__x86_64__)
+  if (dtype == f16 && current_isa() != Isa::baseline) return scatter_halves;
+#endif
   if (dtype == f16) return scatter<ScatterHalf>();
   if (dtype == bf16) return scatter<ScatterBfloat>();
   return with_word(size_of(dtype),

@@ -1,6 +1,7 @@
 #include "backends/host/host_memory.h"
 
 #include "backends/host/allocator.h"
+#include "core/copy_bytes.h"
 #include "core/word.h"
 
 #include <algorithm>
@@ -13,11 +14,11 @@ StorageHandle HostMemoryBackend::allocate(std::size_t bytes) {
 }
 
 void HostMemoryBackend::upload(const void* from, void* to, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
+  copy_bytes(to, from, bytes);
 }
 
 void HostMemoryBackend::download(const void* from, void* to, std::size_t bytes) {
-  std::memcpy(to, from, bytes);
+  copy_bytes(to, from, bytes);
 }
 
 void HostMemoryBackend::fill(void* to, uint64_t bits, std::size_t element_bytes,

@@ -4,10 +4,12 @@
 #include "backends/host/convert.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
+#include "core/copy_bytes.h"
 #include "core/kernel.h"
 #include "core/stream.h"
 #include "core/word.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace nitinol::host {
@@ -40,14 +42,26 @@ void copy_strided(const Rectangle& piece) {
   }
 }
 
+/// Rows of one number each.
+template <class T>
+void fill(const Rectangle& piece) {
+  for (int64_t i = 0; i < piece.rows; ++i) {
+    T value;
+    std::memcpy(&value, piece.from + i * piece.from_outer, sizeof(T));
+    std::fill_n(reinterpret_cast<T*>(piece.to + i * piece.to_outer), piece.columns, value);
+  }
+}
+
 template <class T>
 void copy_piece(const Rectangle& piece) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
   if (piece.from_inner == size && piece.to_inner == size) {
     for (int64_t i = 0; i < piece.rows; ++i) {
-      std::memcpy(piece.to + i * piece.to_outer, piece.from + i * piece.from_outer,
-                  static_cast<std::size_t>(piece.columns * size));
+      copy_bytes(piece.to + i * piece.to_outer, piece.from + i * piece.from_outer,
+                 static_cast<std::size_t>(piece.columns * size));
     }
+  } else if (piece.from_inner == 0 && piece.to_inner == size) {
+    fill<T>(piece);
   } else if (piece.from_outer == size && piece.to_inner == size && piece.rows > 1) {
     transpose({.from = piece.from,
                .from_step = piece.from_inner,

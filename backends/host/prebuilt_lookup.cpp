@@ -4,12 +4,15 @@
 #include "backends/host/indices.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
+#include "core/copy_bytes.h"
 #include "core/formula.h"
 #include "core/kernel.h"
 #include "core/word.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <iterator>
 
 namespace nitinol::host {
 namespace {
@@ -62,7 +65,7 @@ bool look_up(const Line& line) {
     if (row < 0) return false;
     const char* const from = line.from + row * line.row_bytes;
     if (line.from_step == size && line.to_step == size) {
-      std::memcpy(line.to, from, static_cast<std::size_t>(line.points * size));
+      copy_bytes(line.to, from, static_cast<std::size_t>(line.points * size));
       return true;
     }
     for (int64_t i = 0; i < line.points; ++i)
@@ -74,10 +77,43 @@ bool look_up(const Line& line) {
   return is_dense ? look_up_elements<T, true>(line) : look_up_elements<T, false>(line);
 }
 
-using LookUp = bool (*)(const Line&);
+/// What leads from a line to the next, in bytes.
+struct LineSteps {
+  int64_t index, from, to;
+};
+
+/// Lines that ask for the same elements: where these lie is found once for a block of them.
+template <class T>
+bool look_up_alike(const Line& line, int64_t lines, const LineSteps& steps) {
+  std::array<int64_t, 1024> places;
+  for (int64_t first = 0; first < line.points; first += std::ssize(places)) {
+    const int64_t n = std::min<int64_t>(line.points - first, std::ssize(places));
+    int64_t all = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      const int64_t row = row_at(line.index + (first + i) * line.index_step, line.rows);
+      all |= row;
+      places[i] = row * line.row_bytes + (first + i) * line.from_step;
+    }
+    if (all < 0) return false;
+    for (int64_t k = 0; k < lines; ++k) {
+      const char* const from = line.from + k * steps.from;
+      char* const to = line.to + k * steps.to + first * static_cast<int64_t>(sizeof(T));
+      for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * sizeof(T), from + places[i], sizeof(T));
+    }
+  }
+  return true;
+}
+
+/// The ways for elements of one size.
+struct LookUp {
+  bool (*line)(const Line&);
+  bool (*lines_alike)(const Line&, int64_t lines, const LineSteps&);
+};
 
 LookUp look_up_of(DType dtype) {
-  return with_word(size_of(dtype), [](auto word) -> LookUp { return look_up<decltype(word)>; });
+  return with_word(size_of(dtype), [](auto word) -> LookUp {
+    return {look_up<decltype(word)>, look_up_alike<decltype(word)>};
+  });
 }
 
 class PrebuiltLookup final : public Executable {
@@ -105,24 +141,30 @@ class PrebuiltLookup final : public Executable {
                  .points = call.inner_size,
                  .rows = static_cast<int64_t>(call.scalars[row_count]),
                  .row_bytes = static_cast<int64_t>(call.scalars[row_step]) * element_};
+    const LineSteps steps = {call.outer[indices], call.outer[table], call.outer[result]};
+    if (steps.index == 0 && line.index_step != 0 && line.to_step == element_ &&
+        call.outer_size > 1 && line.rows > 0) {
+      return note(look_up_.lines_alike(line, call.outer_size, steps), call);
+    }
     constexpr int64_t cache_line = 64, near_memory = 16 << 10;
     // What is read nearly whole, but in no order that a CPU foresees, is asked for a line ahead.
     const int64_t bytes = line.rows * line.row_bytes;
     const bool is_whole = line.index_step != 0 && line.from_step == 0 && bytes <= near_memory &&
-                          bytes <= line.points * cache_line && call.outer[table] >= bytes;
+                          bytes <= line.points * cache_line && steps.from >= bytes;
     for (int64_t i = 0; i < call.outer_size; ++i) {
       if (is_whole && i + 1 < call.outer_size) {
-        const char* const next = line.from + call.outer[table];
+        const char* const next = line.from + steps.from;
         for (int64_t k = 0; k < bytes; k += cache_line) __builtin_prefetch(next + k);
       }
-      if (!look_up_(line)) {
-        call.status->code.store(Status::index_out_of_range, std::memory_order_relaxed);
-        return;
-      }
-      line.index += call.outer[indices];
-      line.from += call.outer[table];
-      line.to += call.outer[result];
+      if (!look_up_.line(line)) return note(false, call);
+      line.index += steps.index;
+      line.from += steps.from;
+      line.to += steps.to;
     }
+  }
+
+  static void note(bool all_exist, const StageCall& call) {
+    if (!all_exist) call.status->code.store(Status::index_out_of_range, std::memory_order_relaxed);
   }
 
   const Kernel kernel_;

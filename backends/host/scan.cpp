@@ -109,16 +109,16 @@ inline void add_up_block(const typename Elements<dtype>::Stored* x,
   }
 }
 
-/// A contiguous line, several runs at a time: each is a chain of additions that wait for each
+/// A contiguous line, several runs at a time: each is a chain of joins that wait for each
 /// other.
-template <DType dtype>
+template <Combine c, DType dtype>
 inline void add_up_line(const typename Elements<dtype>::Stored* x,
                         typename Elements<dtype>::Stored* out, int64_t size) {
   using Value = typename Elements<dtype>::Value;
   constexpr int64_t run = reduction_order::scan_run;
   constexpr int64_t runs_at_once = 8;
-  Totals<Combine::add, Value, 1> totals(1);
-  Value before = neutral_of<Combine::add, Value>();
+  Totals<c, Value, 1> totals(1);
+  Value before = neutral_of<c, Value>();
   std::array<Value, run * runs_at_once> sums;
   const auto at = [](int64_t i) { return static_cast<std::size_t>(i); };
   for (int64_t first = 0; first < size; first += run * runs_at_once) {
@@ -127,22 +127,22 @@ inline void add_up_line(const typename Elements<dtype>::Stored* x,
     auto* const to = out + first;
     if (length == run * runs_at_once) {
       std::array<Value, runs_at_once> chains;
-      chains.fill(neutral_of<Combine::add, Value>());
+      chains.fill(neutral_of<c, Value>());
       for (int64_t i = 0; i < run; ++i) {
         for (int64_t r = 0; r < runs_at_once; ++r) {
-          chains[at(r)] = native::add(chains[at(r)], value_of<dtype>(from[r * run + i]));
+          chains[at(r)] = joined<c>(chains[at(r)], value_of<dtype>(from[r * run + i]));
           sums[at(r * run + i)] = chains[at(r)];
         }
       }
     } else {
       for (int64_t i = 0; i < length; ++i) {
         const Value value = value_of<dtype>(from[i]);
-        sums[at(i)] = i % run == 0 ? value : native::add(sums[at(i - 1)], value);
+        sums[at(i)] = i % run == 0 ? value : joined<c>(sums[at(i - 1)], value);
       }
     }
     for (int64_t start = 0; start < length; start += run) {
       const int64_t end = std::min(start + run, length);
-      for (int64_t i = start; i < end; ++i) to[i] = stored<dtype>(native::add(before, sums[at(i)]));
+      for (int64_t i = start; i < end; ++i) to[i] = stored<dtype>(joined<c>(before, sums[at(i)]));
       if (end == start + run) before = totals.add({sums[at(end - 1)]})[0];
     }
   }
@@ -158,7 +158,7 @@ struct AddUp {
     const Lines::Walk& to = block->walks[1];
     if (from.along == 1 && to.along == 1) {
       for (int64_t c = 0; c < block->lines; ++c)
-        add_up_line<dtype>(x + from.at(0, c), out + to.at(0, c), size);
+        add_up_line<Combine::add, dtype>(x + from.at(0, c), out + to.at(0, c), size);
     } else if (from.across == 1 && to.across == 1) {
       add_up_block<Combine::add, dtype, true>(x, out, *block, size);
     } else {
@@ -245,7 +245,14 @@ template <Combine c, DType dtype>
 struct JoinUpOne {
   using Stored = typename Elements<dtype>::Stored;
   void operator()(const Stored* x, Stored* out, const Lines::Block* block, int64_t size) const {
-    add_up_block<c, dtype, false>(x, out, *block, size);
+    const Lines::Walk& from = block->walks[0];
+    const Lines::Walk& to = block->walks[1];
+    if (from.along == 1 && to.along == 1) {
+      for (int64_t line = 0; line < block->lines; ++line)
+        add_up_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
+    } else {
+      add_up_block<c, dtype, false>(x, out, *block, size);
+    }
   }
 };
 

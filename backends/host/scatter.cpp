@@ -5,6 +5,7 @@
 #include "backends/host/elements.h"
 #include "backends/host/rows.h"
 #include "backends/host/split.h"
+#include "core/copy_bytes.h"
 #include "core/joins.h"
 #include "core/num.h"
 
@@ -54,7 +55,7 @@ struct Arrivals {
     const int64_t bytes = out.bytes();
     for (int64_t i = 0; i < rows; ++i) {
       for_each_piece(out, i, x, i, first, last, [bytes](char* to, const char* from, int64_t n) {
-        std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
+        copy_bytes(to, from, static_cast<std::size_t>(n * bytes));
       });
     }
   }
@@ -196,7 +197,7 @@ void scatter(const LibraryCall& call, const Launch& launch) {
     if (call.replaces) {
       const int64_t bytes = work.out.bytes();
       work.run(first, last, wrong, [bytes](char* to, const char* from, int64_t n) {
-        std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
+        copy_bytes(to, from, static_cast<std::size_t>(n * bytes));
       });
     } else {
       const Join join = join_of(call.operands[0].dtype, call.combine);

@@ -33,6 +33,18 @@ struct Operands {
   int64_t rows;   ///< elements of a line that they choose from
 };
 
+/// sums[c] += values[c * step] for n lines that an index puts together.
+template <DType dtype>
+void add_lines(typename Elements<dtype>::Value* sums,
+               const typename Elements<dtype>::Stored* values, int64_t step, int64_t n) {
+  if (step == 1) {
+    for (int64_t c = 0; c < n; ++c) sums[c] = native::add(sums[c], value_of<dtype>(values[c]));
+  } else {
+    for (int64_t c = 0; c < n; ++c)
+      sums[c] = native::add(sums[c], value_of<dtype>(values[c * step]));
+  }
+}
+
 /// Sums lines [first, last) of a block in `sums`, then writes them. Notes wrong indices.
 template <DType dtype>
 void scatter_lines(const Operands& operands, const Lines::Block& block, int64_t first, int64_t last,
@@ -44,6 +56,13 @@ void scatter_lines(const Operands& operands, const Lines::Block& block, int64_t 
   const int64_t width = last - first;
   sums.assign(static_cast<std::size_t>(operands.rows * width), 0);
   for (int64_t i = 0; i < operands.count; ++i) {
+    if (indices.across == 0) {  // one for all lines
+      const int64_t index = operands.indices[indices.at(i, first)];
+      const int64_t row = row_of(index, operands.rows);
+      if (row < 0) return wrong.note(index);
+      add_lines<dtype>(sums.data() + row * width, from + values.at(i, first), values.across, width);
+      continue;
+    }
     for (int64_t c = first; c < last; ++c) {
       const int64_t index = operands.indices[indices.at(i, c)];
       const int64_t row = row_of(index, operands.rows);

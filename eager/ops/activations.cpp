@@ -28,11 +28,11 @@ Tensor elu_rule(const GradientCall& c, int k) {
 
 // clang-format off
 constexpr auto activations = family({
-    with_rule(binary_op("leaky_relu", floating_types,
-        [](auto x, auto slope) { return select(x > 0, x, x * slope); }, "x, or slope x left of 0."), leaky_relu_rule, 0b11),
-    with_rule(binary_op("elu", floating_types,
+    with_rule_at_once<leaky_relu_rule>(binary_op("leaky_relu", floating_types,
+        [](auto x, auto slope) { return select(x > 0, x, x * slope); }, "x, or slope x left of 0.")),
+    with_rule_at_once<elu_rule>(binary_op("elu", floating_types,
         [](auto x, auto alpha) { return elu(x, alpha); },
-        "x, or alpha (e^x - 1) left of 0."), elu_rule, 0b11),
+        "x, or alpha (e^x - 1) left of 0.")),
     by_input(unary_op("mish", floating_types, [](auto x) { return mish(x); }, "x tanh(softplus(x))."),
         [](auto& x, auto& g) {
           const Tensor t = tanh(softplus(x));

@@ -15,6 +15,7 @@
 #include "eager/ops/norms.h"
 #include "eager/ops/order.h"
 #include "eager/ops/pool.h"
+#include "eager/ops/products.h"
 #include "eager/ops/random.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/scatter.h"
@@ -33,11 +34,11 @@ std::span<const Op* const> all_ops() {
   static const auto& ops = *new const std::vector<const Op*>([] {
     std::vector<const Op*> list;
     for (const std::span<const Op> family :
-         {unary_ops(),      activations_ops(), elementary_ops(), cast_ops(),    arithmetic_ops(),
-          compare_ops(),    reduce_ops(),      statistics_ops(), view_ops(),    join_ops(),
-          index_ops(),      order_ops(),       masks_ops(),      scatter_ops(), matmul_ops(),
-          conv_ops(),       pool_ops(),        create_ops(),     random_ops(),  transfer_ops(),
-          batch_norm_ops(), norms_ops(),       collectives_ops()}) {
+         {unary_ops(),      activations_ops(), elementary_ops(), cast_ops(),       arithmetic_ops(),
+          compare_ops(),    reduce_ops(),      statistics_ops(), view_ops(),       join_ops(),
+          index_ops(),      order_ops(),       masks_ops(),      scatter_ops(),    matmul_ops(),
+          conv_ops(),       pool_ops(),        create_ops(),     random_ops(),     transfer_ops(),
+          batch_norm_ops(), norms_ops(),       products_ops(),   collectives_ops()}) {
       for (const Op& op : family) list.push_back(&op);
     }
     return list;

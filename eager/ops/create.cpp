@@ -7,7 +7,9 @@
 #include "eager/elements.h"
 #include "eager/infer.h"
 #include "eager/launch.h"
+#include "eager/ops/arithmetic.h"
 #include "eager/ops/cast.h"
+#include "eager/ops/compare.h"
 #include "eager/ops/create_op.h"
 #include "eager/ops/family.h"
 #include "eager/ops/view.h"
@@ -103,21 +105,16 @@ constexpr auto step_formula = [](auto position, auto start, auto step) {
   return start + convert_like(start, position) * step;
 };
 // From both ends, so that the last element is exactly `stop`.
-constexpr auto linspace_formula = [](auto position, auto start, auto stop, auto last) {
+constexpr auto linspace_formula = [](auto position, auto start, auto stop, auto last, auto step) {
   const auto i = convert_like(start, position);
-  const auto step = (stop - start) / last;
   return select(i + i < last, start + i * step, stop - (last - i) * step);
-};
-constexpr auto eye_formula = [](auto position, auto columns, auto diagonal) {
-  return position % columns - position / columns == diagonal;
 };
 
 constexpr auto creation = family({
     create_op<3>("arange", Types<int64_t, double>{{i64, f64}}, step_formula,
                  "start + index * step."),
-    create_op<4>("linspace", Types<double>{{f64}}, linspace_formula,
+    create_op<5>("linspace", Types<double>{{f64}}, linspace_formula,
                  "Evenly spaced numbers, both ends included."),
-    create_op<3>("eye", Types<int64_t>{{i64}}, eye_formula, "Ones on a diagonal."),
 });
 
 /// Number of elements of arange from integers, of whatever size they are.
@@ -352,17 +349,19 @@ Tensor linspace(double start, double stop, Integer count, DType dtype, Device de
   if (count == 1) return full({1}, start, dtype, device);
   const Tensor first = constant(start, f64, false, device);
   const Tensor end = constant(stop, f64, false, device);
-  const Tensor last = constant(static_cast<double>(count - 1), f64, false, device);
-  return apply(creation["linspace"], {&first, &end, &last}, {Shape{count}, dtype});
+  const auto steps = static_cast<double>(count - 1);
+  const Tensor last = constant(steps, f64, false, device);
+  const Tensor step = constant((stop - start) / steps, f64, false, device);
+  return apply(creation["linspace"], {&first, &end, &last, &step}, {Shape{count}, dtype});
 }
 
 Tensor eye(Integer rows, std::optional<Integer> columns, Integer diagonal, DType dtype,
            Device device) {
   const Shape shape = {rows, columns.value_or(rows)};
   check_shape("eye", shape);
-  const Tensor width = constant(shape[1], i64, false, device);
-  const Tensor offset = constant(int64_t{diagonal}, i64, false, device);
-  return apply(creation["eye"], {&width, &offset}, {shape, dtype});
+  const int64_t offset = std::clamp<int64_t>(diagonal, -shape[0], shape[1]);  // or beyond a corner
+  const Tensor row = unsqueeze(arange(shape[0], {}, device), 1);
+  return cast(arange(shape[1], {}, device) - offset == row, dtype);
 }
 
 std::span<const Op> create_ops() {

@@ -5,6 +5,7 @@
 #include "core/loop.h"
 #include "core/math.h"
 #include "core/op.h"
+#include "core/small_list.h"
 #include "eager/apply.h"
 #include "eager/infer.h"
 
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <iterator>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -126,6 +128,17 @@ consteval Op ternary_op(std::string_view name, Types<T...> types, F f, std::stri
   return elementwise_op<3>(name, types, f, summary);
 }
 
+/// What is made of other ops.
+constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
+                       Expand expand, std::string_view summary, int arity = 1) {
+  return {.name = name,
+          .kind = OpKind::composite,
+          .arity = arity,
+          .attr_names = attr_names,
+          .expand = expand,
+          .summary = summary};
+}
+
 /// F(x, g), of several operations, by apply_at_once().
 template <class F>
 Tensor at_once(const Tensor& x, const Tensor& g) {
@@ -149,6 +162,39 @@ consteval Op by_result(Op op, F) {
       .looks_at_result = true};
   return op;
 }
+/// A rule of several operations by apply_at_once(). It looks at all inputs, and not at
+/// GradientCall::input_specs.
+template <GradientRule rule, bool looks_at_result, int k>
+Tensor expand_rule(Inputs operands, const Attrs& attrs) {
+  return apply_rule(rule, looks_at_result, k, operands, attrs);
+}
+template <GradientRule rule, bool looks_at_result>
+Tensor rule_at_once(const GradientCall& c, int k) {
+  constexpr Expand expands[] = {expand_rule<rule, looks_at_result, 0>,
+                                expand_rule<rule, looks_at_result, 1>,
+                                expand_rule<rule, looks_at_result, 2>};
+  SmallList<const Tensor*, 5> operands;
+  for (const Tensor& input : c.inputs) operands.push_back(&input);
+  if (looks_at_result) operands.push_back(&c.result);
+  operands.push_back(&c.gradient);
+  if (!runs_at_once(operands)) return rule(c, k);
+  return apply_at_once(expands[k], operands, c.attrs);
+}
+
+/// With such a rule, of several operations; of one it is better given by with_rule().
+template <GradientRule rule>
+consteval Op with_rule_at_once(Op op) {
+  op.gradient = {.rule = rule_at_once<rule, false>, .looks_at_inputs = (1U << op.arity) - 1};
+  return op;
+}
+template <GradientRule rule>
+consteval Op with_rule_by_result_at_once(Op op) {
+  op.gradient = {.rule = rule_at_once<rule, true>,
+                 .looks_at_inputs = (1U << op.arity) - 1,
+                 .looks_at_result = true};
+  return op;
+}
+
 /// With a rule that looks at the inputs of these bits.
 consteval Op with_rule(Op op, Tensor (*rule)(const GradientCall&, int), uint32_t inputs = 0,
                        bool result = false) {

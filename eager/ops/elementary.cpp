@@ -6,7 +6,9 @@
 #include "eager/ops/ops.h"
 #include "eager/promotion.h"
 
+#include <array>
 #include <limits>
+#include <string_view>
 
 namespace nitinol {
 namespace {
@@ -62,6 +64,34 @@ Tensor trigamma(const Tensor& x) {
   return where(is_left, root * root - right, right);
 }
 
+/// The largest number of a floating dtype.
+double largest(DType dtype) {
+  if (dtype == f16) return 65504;
+  if (dtype == bf16) return 0x1.fep127;
+  if (dtype == f32) return std::numeric_limits<float>::max();
+  return std::numeric_limits<double>::max();
+}
+
+constexpr std::array<std::string_view, 3> nan_to_num_attrs = {"nan", "posinf", "neginf"};
+
+Tensor expand_nan_to_num(Inputs inputs, const Attrs& attrs) {
+  const Tensor& x = *inputs[0];
+  const Tensor above = where(x == infinity, attr<double>(attrs, 1), x);
+  const Tensor finite = where(x == -infinity, attr<double>(attrs, 2), above);
+  return where(isnan(x), attr<double>(attrs, 0), finite);
+}
+
+/// From the nearer end, so that either is exact. Inputs: both ends, the weight of the second.
+Tensor expand_lerp(Inputs inputs, const Attrs&) {
+  const Tensor &a = *inputs[0], &b = *inputs[1], &weight = *inputs[2];
+  const Tensor distance = b - a;
+  return where(weight < 0.5, a + weight * distance, b - (1 - weight) * distance);
+}
+Tensor lerp_rule(const GradientCall& c, int k) {
+  if (k == 2) return c.gradient * (c.inputs[1] - c.inputs[0]);
+  return c.gradient * (k == 0 ? 1 - c.inputs[2] : c.inputs[2]);
+}
+
 // clang-format off
 constexpr auto elementary_in_full = std::to_array<std::string_view>({"asin", "acos", "sinh", "cosh", "acosh", "atanh", "erfinv", "lgamma", "digamma", "logaddexp"});
 constexpr auto elementary = family<elementary_in_full>({
@@ -92,28 +122,23 @@ constexpr auto elementary = family<elementary_in_full>({
     by_input(unary_op("digamma", floating_types, [](auto x) { return digamma(x); }, "The derivative of lgamma."),
         [](auto& x, auto& g) { return g * trigamma(x); }),
     predicate(unary_op("signbit", number_types, [](auto x) { return signbit(x); }, "Whether the sign is negative.")),
-    with_rule(binary_op("atan2", floating_types,
-        [](auto y, auto x) { return atan2(y, x); }, "The angle of a point."), atan2_rule, 0b11),
-    with_rule(binary_op("hypot", floating_types,
-        [](auto a, auto b) { return hypot(a, b); }, "sqrt(a^2 + b^2)."), hypot_rule, 0b11, true),
-    with_rule(binary_op("logaddexp", floating_types,
-        [](auto a, auto b) { return logaddexp(a, b); }, "ln(e^a + e^b)."), logaddexp_rule, 0b11),
+    with_rule_at_once<atan2_rule>(binary_op("atan2", floating_types,
+        [](auto y, auto x) { return atan2(y, x); }, "The angle of a point.")),
+    with_rule_by_result_at_once<hypot_rule>(binary_op("hypot", floating_types,
+        [](auto a, auto b) { return hypot(a, b); }, "sqrt(a^2 + b^2).")),
+    with_rule_at_once<logaddexp_rule>(binary_op("logaddexp", floating_types,
+        [](auto a, auto b) { return logaddexp(a, b); }, "ln(e^a + e^b).")),
     without_gradient(binary_op("nextafter", wide_types,
         [](auto a, auto b) { return nextafter(a, b); }, "The next number after a towards b.")),
-    with_rule(binary_op("fmax", floating_types,
-        [](auto a, auto b) { return fmax(a, b); }, "The larger one that is not NaN."), fmax_rule, 0b11),
-    with_rule(binary_op("fmin", floating_types,
-        [](auto a, auto b) { return fmin(a, b); }, "The smaller one that is not NaN."), fmin_rule, 0b11),
+    with_rule_at_once<fmax_rule>(binary_op("fmax", floating_types,
+        [](auto a, auto b) { return fmax(a, b); }, "The larger one that is not NaN.")),
+    with_rule_at_once<fmin_rule>(binary_op("fmin", floating_types,
+        [](auto a, auto b) { return fmin(a, b); }, "The smaller one that is not NaN.")),
+    by_input(composite("nan_to_num", nan_to_num_attrs, expand_nan_to_num, "x with numbers in the place of NaN and infinities."),
+        [](auto& x, auto& g) { return where(isfinite(x), g, 0); }),
+    with_rule_at_once<lerp_rule>(composite("lerp", {}, expand_lerp, "a + weight * (b - a).", 3)),
 });
 // clang-format on
-
-/// The largest number of a floating dtype.
-double largest(DType dtype) {
-  if (dtype == f16) return 65504;
-  if (dtype == bf16) return 0x1.fep127;
-  if (dtype == f32) return std::numeric_limits<float>::max();
-  return std::numeric_limits<double>::max();
-}
 
 /// fmax or fmin; of numbers without a NaN `other`, maximum or minimum.
 Tensor ignoring_nan(const Op& op, Tensor (*other)(const Argument&, const Argument&),
@@ -201,8 +226,8 @@ Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> posinf,
                   std::optional<double> neginf) {
   if (!is_floating(x.dtype())) return x;
   const double most = largest(x.dtype());
-  const Tensor above = where(x == infinity, posinf.value_or(most), x);
-  return where(isnan(x), nan, where(x == -infinity, neginf.value_or(-most), above));
+  return apply(elementary["nan_to_num"], {&x},
+               {nan, posinf.value_or(most), neginf.value_or(-most)});
 }
 
 /// Where x is 0 and the logarithm infinite or NaN, that of 1 is taken: its gradients are finite.
@@ -215,10 +240,10 @@ Tensor heaviside(const Argument& x, const Argument& value) {
   return where(x < 0, 0, where(x > 0, 1, where(x == 0, value, x)));
 }
 
-/// From the nearer end, so that either is exact.
 Tensor lerp(const Argument& a, const Argument& b, const Argument& weight) {
-  const Tensor distance = b - a;
-  return where(weight < 0.5, a + weight * distance, b - (1 - weight) * distance);
+  const DType dtype = floating_dtype("lerp", {&a, &b, &weight});
+  const Promoted x("lerp", a, dtype), y("lerp", b, dtype), of_y("lerp", weight, dtype);
+  return apply(elementary["lerp"], {x.get(), y.get(), of_y.get()});
 }
 
 Tensor isclose(const Argument& a, const Argument& b, double rtol, double atol, bool equal_nan) {

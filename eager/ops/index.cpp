@@ -263,6 +263,11 @@ Tensor take(const Tensor& x, const Tensor& indices, Integer axis) {
   const int along = normalize_axis("take", axis, x.rank());
   const Tensor rows_of = as_indices("take", indices);
   if (along == 0) return apply(indexing["take"], {&x, &rows_of});
+  if (rows_of.rank() == 1) {  // elements of each row, so that the result lies in rows
+    Shape line = Shape::filled(x.rank(), 1);
+    line[along] = rows_of.size();
+    return gather(x, along, reshape(rows_of, line));
+  }
   // The axis goes to the front for the op, and the axes of the indices go to its place.
   Dims front = {along};
   for (int i = 0; i < x.rank(); ++i) {

@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -200,6 +201,27 @@ Tensor source_of(const Tensor& places, int64_t size, PadMode mode) {
   return minimum(place, period - place);
 }
 
+/// How many elements on a side beside() can give.
+int64_t most_beside(int64_t size, PadMode mode) {
+  if (mode == PadMode::replicate) return std::numeric_limits<int64_t>::max();
+  return mode == PadMode::circular ? size : size - 1;
+}
+
+/// What stands before x, or after it, as a view.
+Tensor beside(const Tensor& x, int axis, int64_t count, PadMode mode, bool is_before) {
+  const int64_t size = x.shape()[axis];
+  if (mode == PadMode::circular)
+    return is_before ? slice(x, axis, {size - count, size}) : slice(x, axis, {0, count});
+  if (mode == PadMode::reflect) {
+    const int64_t first = is_before ? 1 : size - 1 - count;
+    return flip(slice(x, axis, {first, first + count}), {axis});
+  }
+  Shape shape = x.shape();
+  shape[axis] = count;
+  const int64_t edge = is_before ? 0 : size - 1;
+  return expand(slice(x, axis, {edge, edge + 1}), shape);
+}
+
 Tensor padded(const Tensor& x, int axis, Padding padding, PadMode mode) {
   const auto [before, after] = padding;
   const int64_t size = x.shape()[axis];
@@ -210,6 +232,12 @@ Tensor padded(const Tensor& x, int axis, Padding padding, PadMode mode) {
                                    .expected = "elements to repeat",
                                    .got = "none",
                                    .fix = "Pad with a number."});
+  }
+  if (std::max(before, after) <= most_beside(size, mode)) {
+    std::vector<Tensor> parts = {x};
+    if (before > 0) parts.insert(parts.begin(), beside(x, axis, before, mode, true));
+    if (after > 0) parts.push_back(beside(x, axis, after, mode, false));
+    return concat(parts, axis);
   }
   const Tensor places = arange(-before, size + after, 1, {}, x.device());
   return take(x, source_of(places, size, mode), axis);

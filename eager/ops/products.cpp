@@ -6,6 +6,8 @@
 #include "eager/ops/cast.h"
 #include "eager/ops/compare.h"
 #include "eager/ops/create.h"
+#include "eager/ops/define.h"
+#include "eager/ops/family.h"
 #include "eager/ops/join.h"
 #include "eager/ops/masks.h"
 #include "eager/ops/matmul.h"
@@ -16,8 +18,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
+#include <string_view>
 
 namespace nitinol {
 namespace {
@@ -53,6 +57,37 @@ Dims joined(const Dims& a, const Dims& b) {
   for (const int64_t i : b) all.push_back(i);
   return all;
 }
+
+constexpr std::array<std::string_view, 1> axis_attrs = {"axis"};
+constexpr std::array<std::string_view, 3> norm_attrs = {"axes", "keepdims", "p"};
+
+/// In the dtype of both. The axis counts from the last one.
+Tensor expand_vecdot(Inputs inputs, const Attrs& attrs) {
+  return cast(sum(*inputs[0] * *inputs[1], attr<int64_t>(attrs, 0)), inputs[0]->dtype());
+}
+
+Tensor expand_vector_norm(Inputs inputs, const Attrs& attrs) {
+  const Dims& axes = attr<Dims>(attrs, 0);
+  const KeepDims keep = attr<bool>(attrs, 1) ? KeepDims::yes : KeepDims::no;
+  const auto p = attr<double>(attrs, 2);
+  const Tensor sizes = abs(*inputs[0]);
+  if (p == std::numeric_limits<double>::infinity()) return max(sizes, axes, keep);
+  if (p == -std::numeric_limits<double>::infinity()) return min(sizes, axes, keep);
+  if (p == 0) return cast(count_nonzero(sizes, axes, keep), sizes.dtype());
+  if (p == 1) return sum(sizes, axes, keep);
+  if (p == 2) {
+    // The gradient of a norm that is 0 is 0, where that of the square root would be infinite.
+    const Tensor squares = sum(square(sizes), axes, keep);
+    return where(squares == 0, squares, sqrt(where(squares == 0, 1, squares)));
+  }
+  return pow(sum(pow(sizes, p), axes, keep), 1 / p);
+}
+
+constexpr auto products_in_full = std::to_array<std::string_view>({"vector_norm"});
+constexpr auto products = family<products_in_full>({
+    composite("vecdot", axis_attrs, expand_vecdot, "sum(a * b) along an axis.", 2),
+    composite("vector_norm", norm_attrs, expand_vector_norm, "sum(|x|^p)^(1/p) over axes."),
+});
 
 }  // namespace
 
@@ -107,7 +142,8 @@ Tensor vecdot(const Tensor& a, const Tensor& b, Integer axis) {
   if (a.shape()[a.rank() + along] != b.shape()[b.rank() + along])
     throw_operands("vecdot", a, b, fmt::format("equal sizes of axis {}", along));
   const DType dtype = promote("vecdot", a.dtype(), b.dtype());
-  return cast(sum(a * b, int64_t{along}), dtype);
+  const Tensor x = cast(a, dtype), y = cast(b, dtype);
+  return apply(products["vecdot"], {&x, &y}, {int64_t{along}});
 }
 
 Tensor outer(const Tensor& a, const Tensor& b) {
@@ -151,17 +187,8 @@ Tensor cross(const Tensor& a, const Tensor& b, Integer axis) {
 }
 
 Tensor vector_norm(const Tensor& x, const Axes& axes, double p, KeepDims keep) {
-  const Tensor sizes = abs(is_autocasting() ? widened(as_floats(x)) : as_floats(x));
-  if (p == std::numeric_limits<double>::infinity()) return max(sizes, axes, keep);
-  if (p == -std::numeric_limits<double>::infinity()) return min(sizes, axes, keep);
-  if (p == 0) return cast(count_nonzero(sizes, axes, keep), sizes.dtype());
-  if (p == 1) return sum(sizes, axes, keep);
-  if (p == 2) {
-    // The gradient of a norm that is 0 is 0, where that of the square root would be infinite.
-    const Tensor squares = sum(square(sizes), axes, keep);
-    return where(squares == 0, squares, sqrt(where(squares == 0, 1, squares)));
-  }
-  return pow(sum(pow(sizes, p), axes, keep), 1 / p);
+  const Tensor given = as_floats(x);
+  return apply(products["vector_norm"], {&given}, {axes.dims(), keep == keepdims, p});
 }
 
 Tensor matrix_norm(const Tensor& x, MatrixNorm norm, KeepDims keep) {
@@ -201,6 +228,10 @@ Tensor matrix_power(const Tensor& x, Integer n) {
   }
   if (result.is_defined()) return result;
   return expand(eye(x.shape().back(), {}, 0, x.dtype(), x.device()), x.shape());
+}
+
+std::span<const Op> products_ops() {
+  return products.ops;
 }
 
 }  // namespace nitinol

@@ -4,10 +4,12 @@
 // int64.
 #pragma once
 
+#include "core/op.h"
 #include "core/tensor.h"
 #include "eager/ops/axes.h"
 
 #include <optional>
+#include <span>
 
 #pragma GCC visibility push(default)
 
@@ -48,6 +50,9 @@ enum class MatrixNorm : unsigned char {
 /// Square matrices multiplied n times, by squaring; the unit matrix for 0.
 /// Throws Error(shape) unless matrices are square, Error(value) for a negative n.
 [[nodiscard]] Tensor matrix_power(const Tensor& x, Integer n);
+
+/// The ops of this file.
+[[nodiscard]] std::span<const Op> products_ops();
 
 }  // namespace nitinol
 

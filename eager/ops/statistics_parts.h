@@ -10,7 +10,6 @@
 #include "eager/ops/view.h"
 
 #include <cstdint>
-#include <span>
 #include <string_view>
 
 namespace nitinol {
@@ -55,16 +54,6 @@ inline Tensor beside(const Tensor& numbers, int64_t rank, int64_t axis) {
   Shape column = Shape::filled(static_cast<int>(rank - axis), 1);
   column[0] = numbers.size();
   return reshape(numbers, column);
-}
-
-constexpr Op composite(std::string_view name, std::span<const std::string_view> attr_names,
-                       Expand expand, std::string_view summary, int arity = 1) {
-  return {.name = name,
-          .kind = OpKind::composite,
-          .arity = arity,
-          .attr_names = attr_names,
-          .expand = expand,
-          .summary = summary};
 }
 
 }  // namespace nitinol

@@ -13,6 +13,7 @@
 #include "eager/promotion.h"
 #include "tests/fuzz/programs/chance.h"
 #include "tests/fuzz/programs/extra_ops.h"
+#include "tests/fuzz/programs/unroll.h"
 #include "tests/fuzz/programs/values.h"
 
 #include <fmt/format.h>
@@ -589,7 +590,11 @@ Drawer::Drawer(std::span<const Op* const> ops, bool is_tiny) : is_tiny_(is_tiny)
 }
 
 Program Drawer::draw(uint64_t seed) {
-  return is_tiny_ ? Session(*this, seed).run_tiny() : Session(*this, seed).run();
+  Program program = is_tiny_ ? Session(*this, seed).run_tiny() : Session(*this, seed).run();
+  if (seed % 4 == 3) {
+    if (std::optional<Program> loop = unrolled(program, seed)) return *std::move(loop);
+  }
+  return program;
 }
 
 }  // namespace nitinol::fuzz
