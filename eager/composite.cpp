@@ -33,8 +33,8 @@ struct Layout {
   uint64_t number;
 
   [[nodiscard]] bool is(const TensorData& data) const {
-    return strides == data.strides && spec == data.spec && is_number == data.is_number() &&
-           (!is_number || number == data.number);
+    return strides == data.strides && spec == data.spec && number == data.number &&
+           is_number == data.is_number();
   }
 };
 
@@ -60,22 +60,24 @@ struct Entry {
   std::shared_ptr<const program::Program> program = nullptr;  ///< of one output; null: none can
 };
 
-/// The first operand that is no number, or null.
-const Tensor* tensor_among(Inputs inputs) {
-  const auto is_tensor = [](const Tensor* input) { return !input->internals().is_number(); };
-  const auto found = std::ranges::find_if(inputs, is_tensor);
-  return found == inputs.end() ? nullptr : *found;
-}
-
-std::size_t hash_of(Expand expand, Inputs inputs) {
+/// The entry of a call in the thread's table, or null if it cannot be fused: numbers alone have no
+/// memory, and of nothing there is nothing to compute.
+Entry* entry_of(Expand expand, Inputs inputs) {
   Hash hash;
   hash.add(reinterpret_cast<uintptr_t>(expand));
+  bool has_tensor = false;
   for (const Tensor* input : inputs) {
-    hash.add(input->dtype());
-    hash.add_all(input->shape());
-    if (input->internals().is_number()) hash.add(input->internals().number);
+    const TensorData& data = input->internals();
+    hash.add(data.spec.dtype);
+    if (data.is_number()) {
+      hash.add(data.number);
+      continue;
+    }
+    if (data.spec.is_weak || element_count(data.spec.shape) == 0) return nullptr;
+    hash.add_all(data.spec.shape);
+    has_tensor = true;
   }
-  return hash.result();
+  return has_tensor ? AtHand<Entry, 256>::find(hash.result()) : nullptr;
 }
 
 /// The graph, of one output, as a Program; null if it does more than compute that from its inputs.
@@ -122,8 +124,6 @@ bool depends_on_operands_alone(const tracer::Trace& trace) {
 /// Runs the ops, and finds out whether a Program can do that.
 Tensor learn(Expand expand, Inputs inputs, const Attrs& attrs, Entry& entry) {
   entry.is_known = true;
-  Backend& device = backend(tensor_among(inputs)->device());
-  if (!device.can_generate_code()) return expand(inputs, attrs);
   std::vector<Tensor> stand_ins;  // whose places in the trace are nobody else's
   std::vector<const Tensor*> originals, operands;
   for (const Tensor* input : inputs) {
@@ -131,6 +131,8 @@ Tensor learn(Expand expand, Inputs inputs, const Attrs& attrs, Entry& entry) {
     stand_ins.push_back(bare_copy(*input));
     originals.push_back(input);
   }
+  Backend& device = backend(originals[0]->device());
+  if (!device.can_generate_code()) return expand(inputs, attrs);
   std::size_t next = 0;
   for (const Tensor* input : inputs)
     operands.push_back(input->internals().is_number() ? input : &stand_ins[next++]);
@@ -152,19 +154,10 @@ Tensor learn(Expand expand, Inputs inputs, const Attrs& attrs, Entry& entry) {
   return result;
 }
 
-/// Numbers alone are nobody's memory, and of nothing there is nothing to compute.
-bool may_be_fused(Inputs inputs) {
-  return tensor_among(inputs) != nullptr && std::ranges::all_of(inputs, [](const Tensor* input) {
-           const TensorData& data = input->internals();
-           return data.is_number() || (!data.spec.is_weak && element_count(data.spec.shape) > 0);
-         });
-}
-
 }  // namespace
 
 Tensor run_composite(Expand expand, Inputs inputs, const Attrs& attrs) {
-  Entry* const entry =
-      may_be_fused(inputs) ? AtHand<Entry, 256>::find(hash_of(expand, inputs)) : nullptr;
+  Entry* const entry = entry_of(expand, inputs);
   if (entry == nullptr) return expand(inputs, attrs);
   if (entry->call.is(expand, inputs, attrs)) {
     if (entry->program) return run(*entry->program, inputs);

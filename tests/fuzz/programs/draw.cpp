@@ -55,9 +55,18 @@ class Drawer::Session : Chance {
     return std::move(program_);
   }
 
-  /// A few steps on tiny tensors of one dtype; the last one's result is a result.
-  Program run_tiny() {
-    wanted_ = add_input(below(4) == 0 ? f64 : f32, tiny_shape(1 + below(4))).tensor.dtype();
+  Program run_tiny() { return run_chain(tiny_shape(1 + below(4))); }
+
+  /// A few steps in one dtype, often each on what the one before has given, several times.
+  Program run_loop() {
+    const Program body = run_chain(below(2) == 0 ? random_shape() : tiny_shape(1 + below(4)));
+    return unrolled(body, seed_).value_or(body);
+  }
+
+ private:
+  /// The last one's result is a result.
+  Program run_chain(const Shape& shape) {
+    wanted_ = add_input(below(4) == 0 ? f64 : f32, shape).tensor.dtype();
     for (int steps = 2 + below(6); steps > 0; --steps) {
       first_ = below(2) == 0 ? known_.back() : one_of(known_);
       add_step();
@@ -68,7 +77,6 @@ class Drawer::Session : Chance {
     return std::move(program_);
   }
 
- private:
   // ---- inputs
 
   const Known& add_input(DType dtype, Shape shape) {
@@ -135,8 +143,7 @@ class Drawer::Session : Chance {
   /// Leaves everything as it was if the op refuses what was drawn for it.
   bool attempt_step(const Op& op) {
     const Program before = program_;
-    const std::size_t known = known_.size();
-    const std::size_t inputs = known_inputs_.size();
+    const std::size_t known = known_.size(), inputs = known_inputs_.size();
     if (try_step(op)) {
       ++drawer_.counts_[&op];
       return true;
@@ -238,9 +245,9 @@ class Drawer::Session : Chance {
     if (has_attr(op, "eps") || op.name.starts_with("batch_")) {
       return add_normalized_operands(step, tensors) && is_accepted(step, tensors);
     }
-    const bool indexes = op.name == "gather" || op.name == "masked_select" ||
-                         op.name == "nonzero" || op.name == "scatter" ||
-                         op.name == "scatter_add_along";
+    static const std::vector<std::string_view> indexing = {"gather", "masked_select", "nonzero",
+                                                           "scatter", "scatter_add_along"};
+    const bool indexes = std::ranges::find(indexing, op.name) != indexing.end();
     if (indexes && program_.inputs.size() < 7 && below(3) != 0)
       return add_indexed_operands(step, tensors) && is_accepted(step, tensors);
     if (op.name == "rank_exchange" && program_.inputs.size() < 8) {  // a part for each rank
@@ -253,20 +260,13 @@ class Drawer::Session : Chance {
     const bool takes_numbers = op.kind == OpKind::create;
     const DType number_dtype = below(2) == 0 ? i64 : f64;
     for (int k = static_cast<int>(tensors.size()); k < arity; ++k) {
-      Known chosen = takes_numbers ? random_number(number_dtype) : choose_operand(tensors, k);
-      // As a width it may divide.
-      while (takes_numbers && number_dtype == i64 && chosen.operand.number <= 0) {
-        chosen = random_number(i64);
-      }
-      take(chosen, step, tensors);
+      take(takes_numbers ? random_number(number_dtype) : choose_operand(tensors, k), step, tensors);
     }
     const bool makes_shape =
         op.kind == OpKind::create || (op.kind == OpKind::composite && has_attr(op, "shape"));
     Spec like;
-    if (tensors.empty() || makes_shape)
-      like.shape = random_shape();
-    else
-      like = tensors.front().spec();
+    if (!tensors.empty()) like = tensors.front().spec();
+    if (tensors.empty() || makes_shape) like.shape = random_shape();
     choose_window(like.shape);
     for (const std::string_view name : op.attr_names) {
       step.attrs.push_back(makes_shape && name == "shape" ? Attr(like.shape)
@@ -299,11 +299,10 @@ class Drawer::Session : Chance {
       for (int i = rank - count; i < rank; ++i) shape.push_back(x.tensor.shape()[i]);
       step.attrs = {int64_t{count}};
     } else {
-      const bool has_groups = has_attr(op, "groups");
-      const int axis = has_groups ? 1 : below(rank);
+      const int axis = has_attr(op, "groups") ? 1 : below(rank);
       shape = {x.tensor.shape()[axis]};
       const int64_t groups = below(2) == 0 ? 1 : std::max<int64_t>(1, shape[0]);
-      step.attrs = {has_groups ? groups : int64_t{axis}};
+      step.attrs = {has_attr(op, "groups") ? groups : int64_t{axis}};
     }
     const auto add_parameter = [&] {
       const Known parameter = add_input(x.tensor.dtype(), shape);
@@ -407,8 +406,8 @@ class Drawer::Session : Chance {
     return one_of(known_);
   }
   std::size_t recent() {
-    return static_cast<std::size_t>(
-        below(static_cast<int>(std::min<std::size_t>(known_.size(), 3))));
+    const int count = static_cast<int>(std::min<std::size_t>(known_.size(), 3));
+    return static_cast<std::size_t>(below(count));
   }
 
   /// A host number, or a Scalar argument.
@@ -590,11 +589,9 @@ Drawer::Drawer(std::span<const Op* const> ops, bool is_tiny) : is_tiny_(is_tiny)
 }
 
 Program Drawer::draw(uint64_t seed) {
-  Program program = is_tiny_ ? Session(*this, seed).run_tiny() : Session(*this, seed).run();
-  if (seed % 4 == 3) {
-    if (std::optional<Program> loop = unrolled(program, seed)) return *std::move(loop);
-  }
-  return program;
+  Session session(*this, seed);
+  if (is_tiny_) return session.run_tiny();
+  return seed % 4 == 3 ? session.run_loop() : session.run();
 }
 
 }  // namespace nitinol::fuzz
