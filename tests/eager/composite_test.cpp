@@ -4,6 +4,7 @@
 #include "core/backend.h"
 #include "core/memory.h"
 #include "eager/ops/ops.h"
+#include "eager/promotion.h"
 #include "tests/on_threads.h"
 #include "tests/same_bits.h"
 
@@ -175,6 +176,39 @@ TEST_CASE("a composite of other operands is another call", "[eager][composite][h
                       op.expand(Inputs(&input, 1), attrs)));
     }
   }
+}
+
+TEST_CASE("a composite of another number is another call", "[eager][composite][host]") {
+  const Op& op = op_named("lerp");
+  const Tensor a = randn({8, 150}), b = randn({8, 150}), in_memory = zeros({});
+  const std::vector<Tensor> weights = {constant(0.25, f32), constant(0.75, f32), constant(0, f32),
+                                       in_memory, constant(0.75, f32, true)};
+  for (int i = 0; i < 4; ++i) {
+    for (const Tensor& weight : weights) {
+      const Tensor* const inputs[] = {&a, &b, &weight};
+      CHECK(same_bits(eager::run_composite(op.expand, inputs, {}), op.expand(inputs, {})));
+    }
+  }
+  const Tensor* const same[] = {&a, &a, &weights[0]};  // one tensor twice, then two
+  for (int i = 0; i < 3; ++i) CHECK(same_bits(eager::run_composite(op.expand, same, {}), a));
+  const Tensor* const inputs[] = {&a, &b, &weights[0]};
+  CHECK(same_bits(eager::run_composite(op.expand, inputs, {}), op.expand(inputs, {})));
+  if (backend(Device{}).can_generate_code()) CHECK(temporaries(op, inputs, {}) == 0);
+}
+
+TEST_CASE("an eager gradient by a number is one kernel", "[eager][composite][host]") {
+  if (!backend(Device{}).can_generate_code()) return;
+  const auto slope = grad([](const Tensor& x) { return sum(maximum(x, 0.5)); });
+  const Tensor x = randn({64, 129});
+  const Tensor expected = where(x > 0.5, 1.0F, where(x == 0.5, 0.5F, 0.0F));
+  uint64_t allocations = 0, first = 0;
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t before = memory_statistics().allocations;
+    CHECK(same_bits(slope(x), expected));
+    allocations = memory_statistics().allocations - before;
+    if (i == 0) first = allocations;
+  }
+  CHECK(allocations + 2 <= first);  // none of two comparisons, two products and a choice
 }
 
 TEST_CASE("composites of nothing and of numbers", "[eager][composite]") {

@@ -155,6 +155,35 @@ TEST_CASE("take replaces the axis by the axes of the indices", "[eager][indexing
   CHECK(ints(take(x, tensor(1, u8))) == Ints{3, 4, 5});
 }
 
+TEST_CASE("take along each axis of three, and its gradient", "[eager][indexing]") {
+  constexpr int64_t size = 1500, count = 1300;  // more than are looked up at a time
+  std::vector<int64_t> places;
+  for (int64_t i = 0; i < count; ++i) places.push_back(i * 7 % size - (i % 2 == 0 ? 0 : size));
+  const Tensor indices = from_span<int64_t>(places, {count});
+  for (const int64_t axis : {0, 1, 2}) {
+    CAPTURE(axis);
+    Shape from = {2, 3, 2}, to = from;
+    from[static_cast<int>(axis)] = size;
+    to[static_cast<int>(axis)] = count;
+    const int64_t inner = axis == 2 ? 1 : axis == 1 ? 2 : 6;
+    const Tensor x = reshape(cast(arange(element_count(from)), f32), from);
+    const Tensor weight = reshape(cast(arange(element_count(to)), f32), to);
+    const Tensor taken = take(x, indices, axis);
+    CHECK(is_contiguous(taken.shape(), taken.internals().strides));
+    std::vector<float> expected, sums(static_cast<std::size_t>(x.size()));
+    for (int64_t k = 0; k < element_count(to); ++k) {
+      const int64_t outer = k / inner / count,
+                    row = (places[static_cast<std::size_t>(k / inner % count)] + size) % size;
+      const int64_t at = (outer * size + row) * inner + k % inner;
+      expected.push_back(static_cast<float>(at));
+      sums[static_cast<std::size_t>(at)] += static_cast<float>(k);
+    }
+    CHECK(taken.to_vector<float>() == expected);
+    const auto slope = grad([&](const Tensor& t) { return sum(take(t, indices, axis) * weight); });
+    CHECK(slope(x).to_vector<float>() == sums);
+  }
+}
+
 TEST_CASE("gather takes an element for each index along the axis", "[eager][indexing]") {
   const Tensor x = reshape(arange(6), {2, 3});
   CHECK(ints(gather(x, 1, tensor({{2, 0}, {-1, 1}}))) == Ints{2, 0, 5, 4});

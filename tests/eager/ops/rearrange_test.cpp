@@ -195,6 +195,11 @@ TEST_CASE("padding repeats elements, however long", "[eager][rearrange]") {
   CHECK(padded({3, 4}, PadMode::reflect) == Ints{1, 2, 1, 0, 1, 2, 1, 0, 1, 2});
   CHECK(padded({2, 1}, PadMode::replicate) == Ints{0, 0, 0, 1, 2, 2});
   CHECK(padded({4, 2}, PadMode::circular) == Ints{2, 0, 1, 2, 0, 1, 2, 0, 1});
+  CHECK(padded({2, 1}, PadMode::reflect) == Ints{2, 1, 0, 1, 2, 1});
+  CHECK(padded({0, 2}, PadMode::reflect) == Ints{0, 1, 2, 1, 0});
+  CHECK(padded({3, 3}, PadMode::circular) == Ints{0, 1, 2, 0, 1, 2, 0, 1, 2});
+  CHECK(padded({1, 0}, PadMode::circular) == Ints{2, 0, 1, 2});
+  CHECK(padded({0, 9}, PadMode::replicate) == Ints{0, 1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2});
   CHECK(pad(ones({1}), {{2, 1}}, PadMode::reflect).shape() == Shape{4});
   CHECK(pad(zeros({0, 2}), {{0, 0}, {1, 1}}, PadMode::circular).shape() == Shape{0, 4});
   CHECK(same_bits(pad(tensor(2.0F), {}, PadMode::reflect), tensor(2.0F)));
