@@ -237,16 +237,14 @@ Tensor l1_loss(const Tensor& x, const Tensor& y, Reduction reduction) {
 Tensor huber_loss(const Tensor& x, const Tensor& y, double delta, Reduction reduction) {
   check_setting("huber_loss", "delta", delta, Interval::not_negative);
   check_same_shape("huber_loss", x, y);
-  const Tensor d = abs(widened(x) - widened(y));
-  return reduced(where(d <= delta, square(d) * 0.5, (d - 0.5 * delta) * delta), reduction, x);
+  return reduced(huber(as_floats(widened(x) - widened(y)), delta, 0.5, delta), reduction, x);
 }
 
 Tensor smooth_l1_loss(const Tensor& x, const Tensor& y, double beta, Reduction reduction) {
   check_setting("smooth_l1_loss", "beta", beta, Interval::not_negative);
   check_same_shape("smooth_l1_loss", x, y);
-  const Tensor d = abs(widened(x) - widened(y));
-  if (beta == 0) return reduced(d, reduction, x);
-  return reduced(where(d < beta, square(d) * (0.5 / beta), d - 0.5 * beta), reduction, x);
+  if (beta == 0) return l1_loss(x, y, reduction);
+  return reduced(huber(as_floats(widened(x) - widened(y)), beta, 0.5 / beta, 1), reduction, x);
 }
 
 Tensor poisson_nll_loss(const Tensor& x, const Tensor& y, const PoissonNllOptions& options) {

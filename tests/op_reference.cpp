@@ -381,6 +381,29 @@ Elements without_nan(const Elements& x, const Attrs& attrs) {
   return out;
 }
 
+Elements bent(const Elements& x, const Attrs& attrs) {
+  const Real delta = std::get<double>(attrs[0]);
+  Elements out = x;
+  for (Real& value : out.values) {
+    const Real d = std::fabs(value);
+    value = d <= delta ? d * d * std::get<double>(attrs[1])
+                       : (d - delta / 2) * std::get<double>(attrs[2]);
+  }
+  return out;
+}
+
+Elements gated(const Elements& x, const Attrs& attrs, const Spec& result) {
+  const auto given = std::get<int64_t>(attrs[0]);
+  const auto axis = static_cast<int>(given < 0 ? given + x.shape.size() : given);
+  Elements out = {result.dtype, result.shape, {}};
+  for_each_index(result.shape, [&](const Dims& index) {
+    Dims gate = index;
+    gate[axis] += result.shape[axis];
+    out.values.push_back(x.at(index) / (1 + std::exp(-x.at(gate))));
+  });
+  return out;
+}
+
 // ---- creation
 
 Elements created(const Op& op, std::span<const Elements> inputs, const Spec& spec) {
@@ -488,6 +511,8 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name.starts_with("log_likelihood")) return likelihood(given, attrs, result);
   if (op.name.starts_with("batch_")) return of_batch(op, given, attrs, result);
   if (op.name == "nan_to_num") return without_nan(given[0], attrs);
+  if (op.name == "huber") return bent(given[0], attrs);
+  if (op.name == "glu") return gated(given[0], attrs, result);
   if (op.name == "vecdot") return dotted(given, attrs, result);
   if (op.name == "group_norm") return of_groups(given, attrs);
   const bool normalises = op.name == "softmax" || op.name == "log_softmax" ||

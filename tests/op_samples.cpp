@@ -129,6 +129,25 @@ Samples nan_to_num_samples(const Op&) {
   return out;
 }
 
+Samples huber_samples(const Op&) {
+  Samples out;
+  for (const DType dtype : list_of(floating)) {
+    out.push_back(
+        {.inputs = {random_values(dtype, {3, 15}, 72)}, .attrs = {0.75, 0.5, 0.75}, .ulps = 4});
+  }
+  return out;
+}
+
+Samples glu_samples(const Op&) {
+  Samples out;
+  for (const DType dtype : list_of(floating)) {
+    for (const int64_t axis : {0, -1}) {
+      out.push_back({.inputs = {random_values(dtype, {2, 3, 6}, 73)}, .attrs = {axis}, .ulps = 8});
+    }
+  }
+  return out;
+}
+
 Samples lerp_samples(const Op&) {
   Samples out;
   for (const DType dtype : list_of(floating)) {
@@ -423,6 +442,8 @@ const std::map<std::string_view, Maker>& makers() {
       {"cast", cast_samples},
       {"nan_to_num", nan_to_num_samples},
       {"lerp", lerp_samples},
+      {"huber", huber_samples},
+      {"glu", glu_samples},
       {"vecdot", vecdot_samples},
       {"vector_norm", vector_norm_samples},
       {"mean", statistics_samples},

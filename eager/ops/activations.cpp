@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <string_view>
 #include <vector>
 
 namespace nitinol {
@@ -25,6 +27,38 @@ Tensor elu_rule(const GradientCall& c, int k) {
   return k == 0 ? where(is_right, c.gradient, c.gradient * (c.inputs[1] * exp(left)))
                 : where(is_right, 0, c.gradient * expm1(left));
 }
+
+/// Throws Error(shape) for an odd size.
+std::vector<Tensor> halves_of(const Tensor& x, int64_t axis) {
+  const int at = normalize_axis("glu", axis, x.rank());
+  if (x.shape()[at] % 2 == 0) return chunk(x, 2, at);
+  throw Error(ErrorKind::shape, {.where = "glu",
+                                 .what = fmt::format("axis {} of {}", at, describe(x)),
+                                 .expected = "an even size, which has halves",
+                                 .got = fmt::format("{}", x.shape()[at]),
+                                 .fix = {}});
+}
+
+Tensor expand_glu(Inputs inputs, const Attrs& attrs) {
+  const std::vector<Tensor> halves = halves_of(*inputs[0], attr<int64_t>(attrs, 0));
+  return halves[0] * sigmoid(halves[1]);
+}
+
+/// Inputs: what halves are of, the result's gradient.
+Tensor expand_glu_gradient(Inputs inputs, const Attrs& attrs) {
+  const auto axis = attr<int64_t>(attrs, 0);
+  const std::vector<Tensor> halves = halves_of(*inputs[0], axis);
+  const Tensor& gradient = *inputs[1];
+  const Tensor gate = sigmoid(halves[1]);
+  return concat({gradient * gate, gradient * (halves[0] * (gate * (1 - gate)))}, axis);
+}
+
+Tensor glu_rule(const GradientCall& c, int) {
+  const Tensor* const inputs[] = {&c.inputs[0], &c.gradient};
+  return apply_at_once(expand_glu_gradient, inputs, c.attrs);
+}
+
+constexpr std::array<std::string_view, 1> glu_attrs = {"axis"};
 
 // clang-format off
 constexpr auto activations = family({
@@ -44,6 +78,7 @@ constexpr auto activations = family({
     by_input(unary_op("hardswish", floating_types,
         [](auto x) { return hardswish(x); }, "x hardsigmoid(x)."),
         [](auto& x, auto& g) { return where(x <= -3, 0, where(x < 3, g * (x / 3 + 0.5), g)); }),
+    with_rule(composite("glu", glu_attrs, expand_glu, "One half times the sigmoid of the other."), glu_rule, 0b1),
 });
 // clang-format on
 
@@ -137,16 +172,8 @@ Tensor softsign(const Tensor& x) {
 }
 
 Tensor glu(const Tensor& x, Integer axis) {
-  const int at = normalize_axis("glu", axis, x.rank());
-  if (x.shape()[at] % 2 != 0) {
-    throw Error(ErrorKind::shape, {.where = "glu",
-                                   .what = fmt::format("axis {} of {}", at, describe(x)),
-                                   .expected = "an even size, which has halves",
-                                   .got = fmt::format("{}", x.shape()[at]),
-                                   .fix = {}});
-  }
-  const std::vector<Tensor> halves = chunk(as_floats(x), 2, at);
-  return halves[0] * sigmoid(halves[1]);
+  const Tensor given = as_floats(x);
+  return apply(activations["glu"], {&given}, {int64_t{normalize_axis("glu", axis, x.rank())}});
 }
 
 std::span<const Op> activations_ops() {

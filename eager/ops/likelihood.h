@@ -1,4 +1,4 @@
-// What is likely by scores: the part of a cross entropy that takes its time.
+// What losses are made of, as ops that say how they are differentiated.
 #pragma once
 
 #include "core/tensor.h"
@@ -13,5 +13,9 @@ namespace nitinol {
 /// mean weighted by the smoothed labels. A label that is no class has 0. Classes that are not asked
 /// for may be impossible (-infinity). Throws Error(shape) for scores of no axes.
 [[nodiscard]] Tensor log_likelihood(const Tensor& scores, const Tensor& labels, double smoothing);
+
+/// Of differences d: bend d^2 up to |d| = delta, and slope (|d| - delta / 2) beyond, where they
+/// meet if slope = 2 bend delta (P. J. Huber, Robust estimation of a location parameter, 1964).
+[[nodiscard]] Tensor huber(const Tensor& differences, double delta, double bend, double slope);
 
 }  // namespace nitinol

@@ -142,7 +142,7 @@ Tensor expand_logsumexp(Inputs inputs, const Attrs& attrs) {
 
 Tensor expand_softmax(Inputs inputs, const Attrs& attrs) {
   const Tensor& given = *inputs[0];
-  const Dims axis = {attr<int64_t>(attrs, 0)};
+  const Dims axis = {normalize_axis("softmax", attr<int64_t>(attrs, 0), given.rank())};
   if (given.size() == 0) return cast(given, result_dtype(given));
   const Tensor x = computed(given);
   const Tensor power = exp(x - max(x, axis, keepdims));
@@ -152,7 +152,7 @@ Tensor expand_softmax(Inputs inputs, const Attrs& attrs) {
 
 Tensor expand_log_softmax(Inputs inputs, const Attrs& attrs) {
   const Tensor& given = *inputs[0];
-  const Dims axis = {attr<int64_t>(attrs, 0)};
+  const Dims axis = {normalize_axis("log_softmax", attr<int64_t>(attrs, 0), given.rank())};
   if (given.size() == 0) return cast(given, result_dtype(given));
   const Tensor x = computed(given);
   const Tensor shifted = x - max(x, axis, keepdims);
@@ -215,6 +215,27 @@ Tensor expand_likelihood_gradient(Inputs inputs, const Attrs& attrs) {
 
 Tensor likelihood_rule(const GradientCall& c, int k);
 
+Tensor expand_huber(Inputs inputs, const Attrs& attrs) {
+  const Tensor d = abs(*inputs[0]);
+  const auto delta = attr<double>(attrs, 0);
+  return where(d <= delta, square(d) * attr<double>(attrs, 1),
+               (d - 0.5 * delta) * attr<double>(attrs, 2));
+}
+
+/// Inputs: the differences, the result's gradient.
+Tensor expand_huber_gradient(Inputs inputs, const Attrs& attrs) {
+  const Tensor& d = *inputs[0];
+  const Tensor is_bent = abs(d) <= attr<double>(attrs, 0);
+  return *inputs[1] *
+         where(is_bent, d * (2 * attr<double>(attrs, 1)), sign(d) * attr<double>(attrs, 2));
+}
+
+Tensor huber_rule(const GradientCall& c, int) {
+  const Tensor* const inputs[] = {&c.inputs[0], &c.gradient};
+  return apply_at_once(expand_huber_gradient, inputs, c.attrs);
+}
+
+constexpr std::array<std::string_view, 3> huber_attrs = {"delta", "bend", "slope"};
 constexpr std::array<std::string_view, 1> smoothing_attrs = {"smoothing"};
 constexpr std::array<std::string_view, 2> axes_keepdims_attrs = {"axes", "keepdims"};
 constexpr std::array<std::string_view, 3> var_attrs = {"axes", "keepdims", "ddof"};
@@ -244,6 +265,9 @@ constexpr auto statistics = family<statistics_in_full>({
      .attr_names = smoothing_attrs,
      .expand = expand_likelihood_gradient,
      .summary = "The gradient of log_likelihood by x, from that of its result."},
+    with_rule(composite("huber", huber_attrs, expand_huber,
+                        "A square that goes on as its tangents beyond a bound."),
+              huber_rule, 0b1),
 });
 
 Tensor likelihood_rule(const GradientCall& c, int k) {
@@ -299,6 +323,10 @@ Tensor smoothed(const Tensor& wanted, double smoothing) {
 
 Tensor log_likelihood(const Tensor& scores, const Tensor& labels, double smoothing) {
   return apply(statistics["log_likelihood"], {&scores, &labels}, {smoothing});
+}
+
+Tensor huber(const Tensor& differences, double delta, double bend, double slope) {
+  return apply(statistics["huber"], {&differences}, {delta, bend, slope});
 }
 
 std::span<const Op> statistics_ops() {

@@ -18,7 +18,9 @@ namespace {
 namespace context = boost::context;
 
 constexpr uint32_t warp = 32;
-constexpr std::size_t stack_bytes = 65536;
+/// A kernel in which a loop that calls lgamma was unrolled takes 83 KB, as its thousands of values
+/// are not kept in registers.
+constexpr std::size_t stack_bytes = 262144;
 
 /// Stacks that are used again, since there are as many as threads in every block.
 class Stacks {

@@ -155,6 +155,7 @@ std::optional<Attr> Chance::attr_of_any(std::string_view name) {
   if (name == "axis") return static_cast<int64_t>(below(6) - 2);
   if (name == "smoothing") return below(2) == 0 ? 0.0 : 0.1;
   if (name == "nan" || name == "posinf" || name == "neginf") return below(5) - 2.0;
+  if (name == "delta" || name == "bend" || name == "slope") return below(4) * 0.5;
   if (name == "p") return below(4) == 0 ? HUGE_VAL : static_cast<double>(below(4));
   if (name == "number") return static_cast<int64_t>(below(100));
   if (name == "rows") return static_cast<int64_t>(1 + below(5));
