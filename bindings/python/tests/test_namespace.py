@@ -24,6 +24,7 @@ APPLIED_BY = {
     "batch_variance": "batch_norm",
     "check_fits": "add",  # an integer argument of a compiled function beside a narrow tensor
     "gelu_slope": "gelu",  # its gradient
+    "huber": "nn.huber_loss",
     "integer_pow": "pow",
     "transfer": "to",
     "conv2d_input": "conv2d",  # its gradients
