@@ -190,6 +190,14 @@ TEST_CASE("a composite of another number is another call", "[eager][composite][h
                       op.expand(Inputs(inputs), {})));
     }
   }
+  // More than a thread's table has places, so that numbers meet in one.
+  for (int i = 0; i < 400; ++i) {
+    const Tensor weight = constant(i / 512.0, f32);
+    const Tensor* const inputs[] = {&a, &b, &weight};
+    for (int call = 0; call < 2; ++call)
+      CHECK(same_bits(eager::run_composite(op.expand, Inputs(inputs), {}),
+                      op.expand(Inputs(inputs), {})));
+  }
   const Tensor* const same[] = {&a, &a, &weights[0]};  // one tensor twice, then two
   for (int i = 0; i < 3; ++i)
     CHECK(same_bits(eager::run_composite(op.expand, Inputs(same), {}), a));
