@@ -114,6 +114,9 @@ class PrebuiltLoop final : public Executable {
         scatter_(scatter_of(result.dtype)),
         can_be_streamed_(can_be_streamed(kernel, kernel.operands[result.operand])),
         is_streamed_(can_be_streamed_ && is_short(kernel)),
+        is_identity_(arguments_.size() == 1 && check_ == nullptr &&
+                     compute_type(arguments_[0].dtype) == compute_type(result.dtype) &&
+                     is_identity(kernel.stages[0], result.dtype)),
         grain_(grain_of(kernel)),
         code_({.function =
                    [](const void* self, const StageCall& call) {
@@ -349,6 +352,8 @@ class PrebuiltLoop final : public Executable {
         stage(call, arguments_[a], row, point, buffers[a].bytes.data(), n);
       }
     };
+    if (is_identity_ && !call.work.is_streamed && (is_result_direct || ways[0] == Way::direct))
+      return convert(call, is_result_direct);
     stage_all(Way::constant, 0, 0, block);
     for (int64_t row = 0; row < call.outer_size; ++row) {
       stage_all(Way::per_row, row, 0, block);
@@ -366,6 +371,19 @@ class PrebuiltLoop final : public Executable {
         compute(in.data(), result.bytes.data(), n, call.work);
         scatter_(result.bytes.data(), out, call.inner[result_.operand], n);
       }
+    }
+  }
+
+  /// A cast between a dtype and what it computes in needs no block: it is gathered where it
+  /// belongs, or scattered from where it lies.
+  void convert(const Call& call, bool is_result_direct) const {
+    const Port& from = arguments_[0];
+    for (int64_t row = 0; row < call.outer_size; ++row) {
+      char* const out = at(call, result_, row, 0);
+      if (is_result_direct)
+        stage(call, from, row, 0, out, call.inner_size);
+      else
+        scatter_(at(call, from, row, 0), out, call.inner[result_.operand], call.inner_size);
     }
   }
 
@@ -492,7 +510,7 @@ class PrebuiltLoop final : public Executable {
   const std::vector<Port> arguments_;
   const Port result_;
   const Scatter scatter_;
-  const bool can_be_streamed_, is_streamed_;
+  const bool can_be_streamed_, is_streamed_, is_identity_;
   const int64_t grain_;
   const StageCode code_;
   bool has_short_path_ = true;  ///< operands are contiguous or numbers

@@ -19,7 +19,7 @@ inline constexpr int64_t staging_block = 512;
 [[nodiscard]] std::unique_ptr<Executable> make_prebuilt_reduction(const Kernel& kernel);
 
 /// True if the stage does nothing but store (or accumulate) its only argument; for f16 and bf16 it
-/// may round it again. `dtype` is what the argument was loaded as.
+/// may round it again, or for the first time: `dtype` is what it was loaded as, or is stored as.
 [[nodiscard]] bool is_identity(const Stage& stage, DType dtype);
 
 }  // namespace nitinol::host
