@@ -497,7 +497,7 @@ Elements reference(const Op& op, std::span<const Tensor> inputs, const Attrs& at
   if (op.name == "place") return placed(given, attrs);
   if (op.name == "take") return taken(given, result);
   if (op.name == "scatter_add") return scattered(given, result);
-  if (op.name == "gather") return gathered(given, attrs, result);
+  if (op.name == "gather" || op.name == "take_along") return gathered(given, attrs, result);
   if (op.name == "scatter_add_along") return scattered_along(given, attrs, result);
   if (op.name.starts_with("cum") || op.name == "logcumsumexp") return scanned(op, given[0], attrs);
   for (const std::string_view name :

@@ -470,6 +470,7 @@ const std::map<std::string_view, Maker>& makers() {
       {"take", take_samples},
       {"scatter_add", scatter_add_samples},
       {"gather", gather_samples},
+      {"take_along", gather_samples},
       {"scatter_add_along", scatter_add_along_samples},
       {"cumsum", scan_samples},
       {"cumprod", scan_samples},

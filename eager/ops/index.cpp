@@ -199,6 +199,21 @@ Tensor scatter_add_along_rule(const GradientCall& c, int k) {
   return gather(c.gradient, attr<int64_t>(c.attrs, 0), c.inputs[1]);
 }
 
+/// Errors say by what name a function asked.
+constexpr Op looked_up_along(std::string_view name, std::string_view summary) {
+  return {.name = name,
+          .kind = OpKind::index,
+          .arity = 2,
+          .effect = Effect::may_fail,
+          .attr_names = gather_attrs,
+          .infer = infer_gather,
+          .lookup = lookup_gather,
+          .checked_input = 1,
+          .fail = fail_gather,
+          .gradient = {.rule = gather_rule, .looks_at_inputs = 0b10},
+          .summary = summary};
+}
+
 constexpr auto indexing = family({
     {.name = "take",
      .kind = OpKind::index,
@@ -222,17 +237,8 @@ constexpr auto indexing = family({
      .fail = fail_scatter_add,
      .gradient = {.rule = scatter_add_rule, .looks_at_inputs = 0b10},
      .summary = "Rows summed where indices say."},
-    {.name = "gather",
-     .kind = OpKind::index,
-     .arity = 2,
-     .effect = Effect::may_fail,
-     .attr_names = gather_attrs,
-     .infer = infer_gather,
-     .lookup = lookup_gather,
-     .checked_input = 1,
-     .fail = fail_gather,
-     .gradient = {.rule = gather_rule, .looks_at_inputs = 0b10},
-     .summary = "The elements along an axis that indices name."},
+    looked_up_along("gather", "The elements along an axis that indices name."),
+    looked_up_along("take_along", "The same, of indices that are one line."),
     {.name = "scatter_add_along",
      .kind = OpKind::index,
      .arity = 2,
@@ -266,7 +272,8 @@ Tensor take(const Tensor& x, const Tensor& indices, Integer axis) {
   if (rows_of.rank() == 1) {  // elements of each row, so that the result lies in rows
     Shape line = Shape::filled(x.rank(), 1);
     line[along] = rows_of.size();
-    return gather(x, along, reshape(rows_of, line));
+    const Tensor places = repeated_to(reshape(rows_of, line), x, along);
+    return apply(indexing["take_along"], {&x, &places}, {int64_t{along}});
   }
   // The axis goes to the front for the op, and the axes of the indices go to its place.
   Dims front = {along};

@@ -26,6 +26,7 @@ APPLIED_BY = {
     "gelu_slope": "gelu",  # its gradient
     "huber": "nn.huber_loss",
     "integer_pow": "pow",
+    "take_along": "take",
     "transfer": "to",
     "conv2d_input": "conv2d",  # its gradients
     "conv2d_weight": "conv2d",

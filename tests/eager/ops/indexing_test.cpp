@@ -153,6 +153,8 @@ TEST_CASE("take replaces the axis by the axes of the indices", "[eager][indexing
   CHECK(ints(take(x, tensor({2, 0}), 1)) == Ints{2, 0, 5, 3});
   CHECK(take(x, tensor({{0, 1, 1}}), 1).shape() == Shape{2, 1, 3});
   CHECK(ints(take(x, tensor(1, u8))) == Ints{3, 4, 5});
+  CHECK_THROWS_WITH(take(x, tensor({0, 9}), 1),
+                    Catch::Contains("take_along: index 9 for an axis of 3"));
 }
 
 TEST_CASE("take along each axis of three, and its gradient", "[eager][indexing]") {

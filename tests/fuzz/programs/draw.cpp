@@ -245,8 +245,8 @@ class Drawer::Session : Chance {
     if (has_attr(op, "eps") || op.name.starts_with("batch_")) {
       return add_normalized_operands(step, tensors) && is_accepted(step, tensors);
     }
-    static const std::vector<std::string_view> indexing = {"gather", "masked_select", "nonzero",
-                                                           "scatter", "scatter_add_along"};
+    static const std::vector<std::string_view> indexing = {
+        "gather", "take_along", "masked_select", "nonzero", "scatter", "scatter_add_along"};
     const bool indexes = std::ranges::find(indexing, op.name) != indexing.end();
     if (indexes && program_.inputs.size() < 7 && below(3) != 0)
       return add_indexed_operands(step, tensors) && is_accepted(step, tensors);
@@ -332,7 +332,8 @@ class Drawer::Session : Chance {
       if (x.tensor.rank() == 0 || x.tensor.size() == 0) return false;
       add(x);
       if (is_mask) shape = {x.tensor.shape()[0]};
-      if (step.op->name == "gather" || step.op->name == "scatter_add_along")
+      if (step.op->name == "gather" || step.op->name == "take_along" ||
+          step.op->name == "scatter_add_along")
         shape = x.tensor.shape();
       if (step.op->name == "scatter") {
         Shape values = shape;
