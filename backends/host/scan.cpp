@@ -148,18 +148,26 @@ inline void add_up_line(const typename Elements<dtype>::Stored* x,
   }
 }
 
+/// All lines of a block one by one, if they are contiguous; false if not.
+template <Combine c, DType dtype>
+inline bool add_up_lines(const typename Elements<dtype>::Stored* x,
+                         typename Elements<dtype>::Stored* out, const Lines::Block& block,
+                         int64_t size) {
+  const Lines::Walk &from = block.walks[0], &to = block.walks[1];
+  if (from.along != 1 || to.along != 1) return false;
+  for (int64_t line = 0; line < block.lines; ++line)
+    add_up_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
+  return true;
+}
+
 template <DType dtype>
 struct AddUp {
   using Stored = typename Elements<dtype>::Stored;
   template <class Width>
   void operator()(Width, const Stored* x, Stored* out, const Lines::Block* block,
                   int64_t size) const {
-    const Lines::Walk& from = block->walks[0];
-    const Lines::Walk& to = block->walks[1];
-    if (from.along == 1 && to.along == 1) {
-      for (int64_t c = 0; c < block->lines; ++c)
-        add_up_line<Combine::add, dtype>(x + from.at(0, c), out + to.at(0, c), size);
-    } else if (from.across == 1 && to.across == 1) {
+    if (add_up_lines<Combine::add, dtype>(x, out, *block, size)) return;
+    if (block->walks[0].across == 1 && block->walks[1].across == 1) {
       add_up_block<Combine::add, dtype, true>(x, out, *block, size);
     } else {
       add_up_block<Combine::add, dtype, false>(x, out, *block, size);
@@ -245,14 +253,8 @@ template <Combine c, DType dtype>
 struct JoinUpOne {
   using Stored = typename Elements<dtype>::Stored;
   void operator()(const Stored* x, Stored* out, const Lines::Block* block, int64_t size) const {
-    const Lines::Walk& from = block->walks[0];
-    const Lines::Walk& to = block->walks[1];
-    if (from.along == 1 && to.along == 1) {
-      for (int64_t line = 0; line < block->lines; ++line)
-        add_up_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
-    } else {
+    if (!add_up_lines<c, dtype>(x, out, *block, size))
       add_up_block<c, dtype, false>(x, out, *block, size);
-    }
   }
 };
 

@@ -216,7 +216,7 @@ constexpr auto arithmetic = family<arithmetic_in_full>({
     with_rule_at_once<fmod_rule>(binary_op("fmod", number_types,
         [](auto a, auto b) { return fmod(a, b); }, "a - trunc(a / b) * b.")),
     with_loops_at<math::simple_exponents>(
-        with_rule_by_result_at_once<pow_rule>(binary_op("pow", floating_types, power, "a to the power of b.")), floating_types, power_at, other_power),
+        with_rule_at_once<pow_rule, true>(binary_op("pow", floating_types, power, "a to the power of b.")), floating_types, power_at, other_power),
     binary_op("integer_pow", integer_types,
         [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits."),
     with_rule_at_once<maximum_rule>(binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one.")),

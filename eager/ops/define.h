@@ -177,21 +177,15 @@ Tensor rule_at_once(const GradientCall& c, int k) {
   for (const Tensor& input : c.inputs) operands.push_back(&input);
   if (looks_at_result) operands.push_back(&c.result);
   operands.push_back(&c.gradient);
-  if (!runs_at_once(operands)) return rule(c, k);
   return apply_at_once(expands[k], operands, c.attrs);
 }
 
 /// With such a rule, of several operations; of one it is better given by with_rule().
-template <GradientRule rule>
+template <GradientRule rule, bool looks_at_result = false>
 consteval Op with_rule_at_once(Op op) {
-  op.gradient = {.rule = rule_at_once<rule, false>, .looks_at_inputs = (1U << op.arity) - 1};
-  return op;
-}
-template <GradientRule rule>
-consteval Op with_rule_by_result_at_once(Op op) {
-  op.gradient = {.rule = rule_at_once<rule, true>,
+  op.gradient = {.rule = rule_at_once<rule, looks_at_result>,
                  .looks_at_inputs = (1U << op.arity) - 1,
-                 .looks_at_result = true};
+                 .looks_at_result = looks_at_result};
   return op;
 }
 

@@ -124,7 +124,7 @@ constexpr auto elementary = family<elementary_in_full>({
     predicate(unary_op("signbit", number_types, [](auto x) { return signbit(x); }, "Whether the sign is negative.")),
     with_rule_at_once<atan2_rule>(binary_op("atan2", floating_types,
         [](auto y, auto x) { return atan2(y, x); }, "The angle of a point.")),
-    with_rule_by_result_at_once<hypot_rule>(binary_op("hypot", floating_types,
+    with_rule_at_once<hypot_rule, true>(binary_op("hypot", floating_types,
         [](auto a, auto b) { return hypot(a, b); }, "sqrt(a^2 + b^2).")),
     with_rule_at_once<logaddexp_rule>(binary_op("logaddexp", floating_types,
         [](auto a, auto b) { return logaddexp(a, b); }, "ln(e^a + e^b).")),

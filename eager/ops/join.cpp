@@ -201,14 +201,14 @@ Tensor source_of(const Tensor& places, int64_t size, PadMode mode) {
   return minimum(place, period - place);
 }
 
-/// How many elements on a side beside() can give.
-int64_t most_beside(int64_t size, PadMode mode) {
+/// How many elements border() can give.
+int64_t widest_border(int64_t size, PadMode mode) {
   if (mode == PadMode::replicate) return std::numeric_limits<int64_t>::max();
   return mode == PadMode::circular ? size : size - 1;
 }
 
 /// What stands before x, or after it, as a view.
-Tensor beside(const Tensor& x, int axis, int64_t count, PadMode mode, bool is_before) {
+Tensor border(const Tensor& x, int axis, int64_t count, PadMode mode, bool is_before) {
   const int64_t size = x.shape()[axis];
   if (mode == PadMode::circular)
     return is_before ? slice(x, axis, {size - count, size}) : slice(x, axis, {0, count});
@@ -233,10 +233,10 @@ Tensor padded(const Tensor& x, int axis, Padding padding, PadMode mode) {
                                    .got = "none",
                                    .fix = "Pad with a number."});
   }
-  if (std::max(before, after) <= most_beside(size, mode)) {
+  if (std::max(before, after) <= widest_border(size, mode)) {
     std::vector<Tensor> parts = {x};
-    if (before > 0) parts.insert(parts.begin(), beside(x, axis, before, mode, true));
-    if (after > 0) parts.push_back(beside(x, axis, after, mode, false));
+    if (before > 0) parts.insert(parts.begin(), border(x, axis, before, mode, true));
+    if (after > 0) parts.push_back(border(x, axis, after, mode, false));
     return concat(parts, axis);
   }
   const Tensor places = arange(-before, size + after, 1, {}, x.device());
