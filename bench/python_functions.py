@@ -4,9 +4,10 @@ where we are slower, over the width of the vocabulary.
     python bench/python_functions.py --rows roll lerp "take" --threads 1
 
 Each library runs in a process of its own, in turns; a figure is the least of the rounds, in
-microseconds, and a ratio above 1 means that PyTorch was faster. Worst rows come first. Needs PyTorch,
-and our package: PYTHONPATH=build/release/python, or the wheel. Where PyTorch lives in another
-environment, --torch-python names its interpreter.
+microseconds, and a ratio above 1 means that PyTorch was faster. Worst rows come first. --edge 32
+shows what a call costs, --edge 4096 memory; with --gradients a row is a function's value and its
+gradient by every operand of floats. Needs PyTorch, and our package: PYTHONPATH=build/release/python,
+or the wheel. Where PyTorch lives in another environment, --torch-python names its interpreter.
 """
 
 import argparse
@@ -26,7 +27,7 @@ BINARY = "add subtract multiply divide maximum minimum atan2 hypot logaddexp fmo
 REDUCED = "sum prod mean var std argmax argmin logsumexp"
 F = "T.nn.functional."
 
-# row: PyTorch's expression, ours where it differs (T is the module, C makes contiguous)
+# row: PyTorch's expression, ours where it differs (T is the module, C makes contiguous, N the edge)
 ROWS = {
     "pow": ("T.pow(positive, y)",),
     "where": ("T.where(mask, x, y)",),
@@ -46,11 +47,11 @@ ROWS = {
     "cast.bf16": ("x.bfloat16()", "T.astype(x, T.bfloat16)"),
     "cast.f64": ("x.double()", "T.astype(x, T.float64)"),
     "cast.bool": ("mask.float()", "T.astype(mask, T.float32)"),
-    "full": ("T.full((1024, 1024), 2.0)",),
-    "zeros": ("T.zeros((1024, 1024))",),
-    "eye": ("T.eye(1024)",),
-    "arange": ("T.arange(1000000)",),
-    "linspace": ("T.linspace(0, 1, 1000000)",),
+    "full": ("T.full((N, N), 2.0)",),
+    "zeros": ("T.zeros((N, N))",),
+    "eye": ("T.eye(N)",),
+    "arange": ("T.arange(N * N)",),
+    "linspace": ("T.linspace(0, 1, N * N)",),
     "roll.0": ("T.roll(x, 7, 0)", "T.roll(x, 7, axis=0)"),
     "roll.1": ("T.roll(x, 7, 1)", "T.roll(x, 7, axis=1)"),
     "flip.1": ("T.flip(x, [1])", "C(T.flip(x, axis=1))"),
@@ -100,14 +101,14 @@ ROWS = {
     "outer": ("T.outer(row, row)", "T.linalg.outer(row, row)"),
     "dot": ("T.dot(x.reshape(-1), y.reshape(-1))", "T.vecdot(x.reshape(-1), y.reshape(-1))"),
     "cross": ("T.linalg.cross(points, points + 1)",),
-    "rand": ("T.rand(1024, 1024)", "T.random.rand((1024, 1024))"),
-    "randn": ("T.randn(1024, 1024)", "T.random.randn((1024, 1024))"),
-    "permutation": ("T.randperm(1000000)", "T.random.permutation(1000000)"),
+    "rand": ("T.rand(N, N)", "T.random.rand((N, N))"),
+    "randn": ("T.randn(N, N)", "T.random.randn((N, N))"),
+    "permutation": ("T.randperm(N * N)", "T.random.permutation(N * N)"),
     "gelu": (F + "gelu(x)", "T.gelu(x)"),
     "silu": (F + "silu(x)", "T.silu(x)"),
     "leaky_relu": (F + "leaky_relu(x, 0.1)", "T.leaky_relu(x, 0.1)"),
     "glu": (F + "glu(x)", "T.glu(x)"),
-    "layer_norm": (F + "layer_norm(x, (1024,))", "T.layer_norm(x)"),
+    "layer_norm": (F + "layer_norm(x, (N,))", "T.layer_norm(x)"),
     "mse_loss": (F + "mse_loss(x, y)", "T.nn.mse_loss(x, y)"),
     "huber_loss": (F + "huber_loss(x, y)", "T.nn.huber_loss(x, y)"),
     "cross_entropy": (F + "cross_entropy(x, k)", "T.nn.cross_entropy(x, k)"),
@@ -121,7 +122,7 @@ for name in REDUCED.split():
     ROWS |= {f"{name}.{k}": (f"T.{name}(x, dim={k})", f"T.{name}(x, axis={k})") for k in (0, 1)}
 
 
-def data():
+def data(edge):
     import numpy as np
 
     random = np.random.default_rng(0)
@@ -129,19 +130,20 @@ def data():
     def normal(*shape):
         return random.standard_normal(shape).astype("f4")
 
-    x = normal(1024, 1024)
+    x = normal(edge, edge)
+    images = max(1, edge * edge // 2**17)
     return {
         "x": x,
-        "y": normal(1024, 1024),
+        "y": normal(edge, edge),
         "positive": np.abs(x) + 0.1,
         "fraction": np.tanh(x) * 0.9,
-        "row": normal(1024),
+        "row": normal(edge),
         "mask": x < 0,
-        "i": random.integers(0, 1000, (1024, 1024)),
-        "k": random.integers(0, 1024, 1024),
-        "g": random.integers(0, 1024, (1024, 1024)),
-        "points": normal(100000, 3),
-        "images": normal(8, 32, 56, 56),
+        "i": random.integers(0, 1000, (edge, edge)),
+        "k": random.integers(0, edge, edge),
+        "g": random.integers(0, edge, (edge, edge)),
+        "points": normal(edge * edge // 10, 3),
+        "images": normal(images, 32, 56, 56),
         "filters": normal(32, 32, 3, 3),
     }
 
@@ -160,32 +162,48 @@ def microseconds(call):
     return least / count * 1e6
 
 
-def theirs(rows, threads):
+def theirs(rows, options):
     import torch
 
-    torch.set_num_threads(threads)
-    values = {name: torch.from_numpy(value) for name, value in data().items()}
-    values |= {"half": values["x"].half(), "bfloat": values["x"].bfloat16(), "T": torch}
+    torch.set_num_threads(options.threads)
+    values = {name: torch.from_numpy(value) for name, value in data(options.edge).items()}
+    values |= {"half": values["x"].half(), "bfloat": values["x"].bfloat16()}
+    values |= {"T": torch, "N": options.edge}
     times = {}
     for row in rows:
         code = compile(ROWS[row][0], row, "eval")
-        times[row] = [microseconds(lambda: eval(code, values))]
+        if not options.gradients:
+            times[row] = [microseconds(lambda: eval(code, values))]
+            continue
+        floats = {name: values[name] for name in code.co_names if is_float(values.get(name))}
+        leaves = {name: value.detach().requires_grad_() for name, value in floats.items()}
+        operands = values | leaves
+        if not leaves or not eval(code, operands).requires_grad:
+            continue
+        inputs = list(leaves.values())
+
+        def gradient():
+            return torch.autograd.grad(eval(code, operands).sum(), inputs, allow_unused=True)
+
+        times[row] = [microseconds(gradient)]
     return times
 
 
-def ours(rows, threads):
+def ours(rows, options):
     import nitinol
 
-    nitinol.set_num_threads(threads)
-    values = {name: nitinol.asarray(value) for name, value in data().items()}
+    nitinol.set_num_threads(options.threads)
+    values = {name: nitinol.asarray(value) for name, value in data(options.edge).items()}
     values |= {"half": nitinol.astype(values["x"], nitinol.float16)}
     values |= {"bfloat": nitinol.astype(values["x"], nitinol.bfloat16)}
-    functions = {"T": nitinol, "C": lambda tensor: tensor.contiguous()}
+    functions = {"T": nitinol, "C": lambda tensor: tensor.contiguous(), "N": options.edge}
     times = {}
     for row in rows:
         text = ROWS[row][-1]
         names = [name for name in compile(text, row, "eval").co_names if name in values]
         function = eval(f"lambda {', '.join(names)}: {text}", functions)
+        if options.gradients:
+            function = gradients(function, [k for k, n in enumerate(names) if is_float(values[n])])
         arguments = [values[name] for name in names]
         compiled = nitinol.compile(function)
         for _ in range(4):
@@ -197,6 +215,16 @@ def ours(rows, threads):
     return times
 
 
+def is_float(value):
+    return "float" in str(getattr(value, "dtype", ""))
+
+
+def gradients(function, numbers):
+    import nitinol
+
+    return nitinol.grad(lambda *operands: nitinol.sum(function(*operands)), argnums=numbers)
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -205,16 +233,24 @@ def main():
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument(
+        "--edge", type=int, default=1024, help="arrays are of edge rows and columns"
+    )
+    parser.add_argument("--gradients", action="store_true", help="value and gradient of each row")
+    parser.add_argument(
         "--torch-python", default=sys.executable, help="the interpreter that has PyTorch"
     )
     parser.add_argument("--child", choices=["torch", "nitinol"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     rows = [row for row in ROWS if row.startswith(tuple(options.rows))]
+    if options.gradients:
+        rows = [row for row in rows if row != "floor_divide"]  # PyTorch's is an error
+    if options.child:
+        rows = options.rows
     if not rows:
         parser.error(f"no row begins so; there are {', '.join(ROWS)}")
     if options.child:
         run = theirs if options.child == "torch" else ours
-        print(json.dumps(run(rows, options.threads)))
+        print(json.dumps(run(rows, options)))
         return
 
     least = {}
@@ -231,6 +267,9 @@ def main():
                 library,
                 "--threads",
                 str(options.threads),
+                "--edge",
+                str(options.edge),
+                *["--gradients"] * options.gradients,
                 "--rows",
                 *rows,
             ]
@@ -238,6 +277,7 @@ def main():
             for row, times in json.loads(child.stdout).items():
                 before = least.setdefault((library, row), times)
                 least[library, row] = [min(pair) for pair in zip(before, times)]
+            rows = [row for row in rows if ("torch", row) in least]
 
     lines = []
     for row in rows:

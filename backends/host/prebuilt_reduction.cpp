@@ -4,8 +4,8 @@
 // operands of the accumulator's type are read in place; others pass through a block on the stack.
 //
 // Many short rows, x[100000, 10], would be all overhead one by one. They are turned, some at a
-// time, so that vectors run across rows; each row still joins by the tree of its lanes, of which
-// those beyond its length are neutral and change nothing.
+// time, so that vectors run across rows, however they lie; each row still joins by the tree of its
+// lanes, of which those beyond its length are neutral and change nothing.
 
 #include "backends/host/accumulate.h"
 #include "backends/host/combine.h"
@@ -44,9 +44,8 @@ class PrebuiltReduction final : public Executable {
   }
 
   void launch(const Launch& launch) const override {
-    const bool may_be_short = kernel_.order == Order::lanes && is_direct(dtype_) &&
-                              kernel_.reduced_loops == 1 && launch.sizes.back() > 0 &&
-                              launch.sizes.back() <= short_row;
+    const bool may_be_short = kernel_.order == Order::lanes && kernel_.reduced_loops == 1 &&
+                              launch.sizes.back() > 0 && launch.sizes.back() <= short_row;
     if (!may_be_short || !run_short_rows(launch)) run_loop_nest(kernel_, codes_.data(), launch);
   }
 
@@ -59,8 +58,9 @@ class PrebuiltReduction final : public Executable {
   struct alignas(64) Turned {
     std::array<char, 16384> bytes;
   };
+  [[nodiscard]] int64_t value_size() const { return static_cast<int64_t>(combiner_.value_bytes); }
   [[nodiscard]] int64_t rows_at_once(int64_t length) const {
-    return std::min(static_cast<int64_t>(sizeof(Turned)) / (length * size_), most_rows);
+    return std::min(static_cast<int64_t>(sizeof(Turned)) / (length * value_size()), most_rows);
   }
 
   struct alignas(64) Buffer {
@@ -72,12 +72,12 @@ class PrebuiltReduction final : public Executable {
     (static_cast<const PrebuiltReduction*>(self)->*member)(call);
   }
 
-  /// False if these rows are not many, or not contiguous.
+  /// False if these rows are not many.
   [[nodiscard]] bool run_short_rows(const Launch& launch) const {
     Domain domain;
     make_domain(kernel_, launch, domain);
     if (domain.is_empty) return true;
-    if (domain.rank == 0 || domain.reduced_steps[source_] != size_) return false;
+    if (domain.rank == 0) return false;
     const auto last = static_cast<std::size_t>(domain.rank - 1);
     const int64_t rows = domain.sizes[last], length = domain.reduced_size;
     if (rows < fewest_rows) return false;
@@ -94,9 +94,10 @@ class PrebuiltReduction final : public Executable {
               reduce_turned({.from = pointers[source_] + row * domain.steps[last][source_],
                              .from_step = domain.steps[last][source_],
                              .to = nullptr,
-                             .to_step = count * size_,
+                             .to_step = count * value_size(),
                              .rows = length,
                              .columns = count},
+                            domain.reduced_steps[source_],
                             pointers[result_] + row * domain.steps[last][result_],
                             domain.steps[last][result_]);
             }
@@ -104,10 +105,18 @@ class PrebuiltReduction final : public Executable {
     return true;
   }
 
-  void reduce_turned(TransposedBlock block, char* out, int64_t out_step) const {
+  /// Elements of a row are `step` bytes apart.
+  void turn(const TransposedBlock& block, int64_t step) const {
+    if (is_direct(dtype_) && step == size_) return transpose(block, combiner_.value_bytes);
+    for (int64_t i = 0; i < block.rows; ++i) {
+      gather_(block.from + i * step, block.from_step, block.to + i * block.to_step, block.columns);
+    }
+  }
+
+  void reduce_turned(TransposedBlock block, int64_t step, char* out, int64_t out_step) const {
     Turned turned;
     block.to = turned.bytes.data();
-    transpose(block, static_cast<std::size_t>(size_));
+    turn(block, step);
     const auto at = [&](int64_t index) { return turned.bytes.data() + index * block.to_step; };
     if (combiner_.has_positions) {
       std::array<int64_t, most_rows> best_at;
@@ -131,7 +140,7 @@ class PrebuiltReduction final : public Executable {
 
   void accumulate_lanes(const StageCall& call) const {
     auto* const results = static_cast<char*>(call.accumulators[reduction_]);
-    const auto bytes = static_cast<int64_t>(combiner_.value_bytes);
+    const int64_t bytes = value_size();
     for (int64_t row = 0; row < call.outer_size; ++row) {
       const char* const from = call.pointers[source_] + row * call.outer[source_];
       int64_t* const at = combiner_.has_positions ? positions(call) + row : nullptr;
@@ -167,7 +176,7 @@ class PrebuiltReduction final : public Executable {
       return;
     }
     Buffer buffer;
-    const auto bytes = static_cast<int64_t>(combiner_.value_bytes);
+    const int64_t bytes = value_size();
     for (int64_t j = 0; j < call.inner_size; j += piece_length) {
       const int64_t n = std::min(piece_length, call.inner_size - j);
       int64_t* const at = combiner_.has_positions ? positions(call) + j : nullptr;

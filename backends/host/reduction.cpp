@@ -11,12 +11,14 @@
 // stands for as many blocks as it does; at the end the rest joins from the top down. An aligned
 // group of 2^g blocks is a subtree, so threads may each compute groups and the groups join in the
 // same way. So may a call of a stage: to one that needs nothing of earlier stages, blocks of a long
-// row are rows, and it visits up to 64 of them.
+// row, or of few rows side by side (BlocksAbreast), are rows, and it visits up to 64 of them.
 //
 // A job is one tile of rows, and passes through all stages. Threads share the jobs; where there are
 // few jobs with many blocks, they share the groups of each stage.
 
 #include "backends/host/accumulate.h"
+#include "backends/host/block_stack.h"
+#include "backends/host/blocks_abreast.h"
 #include "backends/host/combine.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/reduction_tile.h"
@@ -35,10 +37,6 @@
 namespace nitinol::host {
 namespace {
 
-/// Blocks of one long row in a call, at most; a power of two.
-constexpr int64_t most_blocks_at_once = 64;
-/// A reduced dimension of 2^62 elements has at most this many levels.
-constexpr int most_levels = 64;
 constexpr int64_t most_groups = 64;
 
 struct StageInfo {
@@ -49,6 +47,10 @@ struct StageInfo {
   bool has_lanes;  ///< Order::across: the order of joining shows
   /// Blocks of a row are to it as rows are: it visits some in a call.
   bool takes_blocks;
+
+  [[nodiscard]] std::span<const uint16_t> accumulated() const {
+    return {reductions, reduction_count};
+  }
 };
 
 /// What is the same for all jobs of a launch.
@@ -62,9 +64,10 @@ struct Shared {
   int64_t lanes;
   int64_t block_length;
   int64_t blocks;
-  int64_t width;  ///< rows of a full tile
-  int64_t slots;  ///< values of a reduction that one call sets, at most
-  int64_t tiles;  ///< along the last row loop
+  int64_t width;           ///< rows of a full tile
+  int64_t blocks_at_once;  ///< at most, for stages that take some
+  int64_t slots;           ///< values of a reduction that one call sets, at most
+  int64_t tiles;           ///< along the last row loop
   int64_t jobs;
   const int64_t* row_steps;      ///< from row to row of a tile
   const int64_t* reduced_steps;  ///< from element to element of a row
@@ -73,73 +76,10 @@ struct Shared {
   bool has_copies;               ///< operands that are turned, or brought together (RowCopies)
   StageInfo* stages;
   Combiner* combiners;
-};
 
-/// Results of blocks, waiting to be joined: per reduction `depth` arrays of `slots` values.
-class Stack {
- public:
-  Stack(const Shared& shared, Scratch& scratch, int64_t blocks)
-      : shared_(shared),
-        slots_(scratch.take<char*>(shared.kernel.reductions.size())),
-        positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
-    const auto depth = static_cast<std::size_t>(std::bit_width(static_cast<uint64_t>(blocks)) + 1);
-    const std::size_t values = depth * static_cast<std::size_t>(shared.slots);
-    for (std::size_t r = 0; r < shared.kernel.reductions.size(); ++r) {
-      const Combiner& combiner = shared.combiners[r];
-      slots_[r] = scratch.take<char>(values * combiner.value_bytes);
-      positions_[r] = combiner.has_positions ? scratch.take<int64_t>(values) : nullptr;
-    }
+  [[nodiscard]] BlockStack stack_of(int64_t most_blocks, Scratch& scratch) const {
+    return {{combiners, kernel.reductions.size()}, slots, most_blocks, scratch};
   }
-
-  void clear() { depth_ = 0; }
-  /// Where the next result of reduction r goes, before push().
-  [[nodiscard]] char* values(std::size_t r) const { return values_at(r, depth_); }
-  [[nodiscard]] int64_t* positions(std::size_t r) const { return positions_at(r, depth_); }
-
-  /// Takes in the results that were written for each of the stage's reductions: one of each of
-  /// `rows` rows, or of each of a row's `blocks` blocks, of which as many precede or a multiple.
-  void push(const StageInfo& stage, int64_t rows, int64_t blocks) {
-    for (std::size_t i = 0; blocks > 1 && i < stage.reduction_count; ++i) {
-      const std::size_t r = stage.reductions[i];
-      shared_.combiners[r].join_neighbours(values(r), blocks);
-    }
-    int level = std::countr_zero(static_cast<uint64_t>(blocks));
-    while (depth_ > 0 && levels_[static_cast<std::size_t>(depth_ - 1)] == level) {
-      join(stage, rows, depth_ - 1);
-      --depth_;
-      ++level;
-    }
-    levels_[static_cast<std::size_t>(depth_++)] = level;
-  }
-
-  /// Joins what is left; the results are then in values_at(r, 0).
-  void finish(const StageInfo& stage, int64_t rows) {
-    for (; depth_ > 1; --depth_) join(stage, rows, depth_ - 2);
-    depth_ = 0;
-  }
-
- private:
-  [[nodiscard]] char* values_at(std::size_t r, int depth) const {
-    return slots_[r] +
-           static_cast<std::size_t>(depth * shared_.slots) * shared_.combiners[r].value_bytes;
-  }
-  [[nodiscard]] int64_t* positions_at(std::size_t r, int depth) const {
-    return positions_[r] == nullptr ? nullptr : positions_[r] + depth * shared_.slots;
-  }
-  /// Joins entry into + 1 into the one before it.
-  void join(const StageInfo& stage, int64_t rows, int into) {
-    for (std::size_t i = 0; i < stage.reduction_count; ++i) {
-      const std::size_t r = stage.reductions[i];
-      shared_.combiners[r].join(values_at(r, into), positions_at(r, into), values_at(r, into + 1),
-                                positions_at(r, into + 1), rows);
-    }
-  }
-
-  const Shared& shared_;
-  char** slots_;
-  int64_t** positions_;
-  int depth_ = 0;
-  std::array<int, most_levels> levels_;
 };
 
 /// One job: where it is and what its stages have found out so far.
@@ -155,11 +95,13 @@ class Accumulator {
  public:
   Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks)
       : shared_(shared),
-        stack_(shared, scratch, blocks),
+        stack_(shared.stack_of(blocks, scratch)),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
         positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
     if (shared.has_copies) take_copies(scratch);
     if (shared.lanes > 0) take_lanes(scratch);
+    if (!shared.is_lanes && shared.blocks_at_once > 1)
+      abreast_.emplace(shared.kernel, shared.domain, shared.blocks_at_once, scratch);
   }
 
   /// Blocks [first, last) of a stage; their joined results are then in results(r).
@@ -168,18 +110,19 @@ class Accumulator {
     const int64_t whole = std::min(last, shared_.domain.reduced_size / shared_.block_length);
     for (int64_t block = first; block < last;) {
       const int64_t count = stage.takes_blocks ? blocks_at_once(whole - block) : 1;
-      start_rows(stage, job.rows);
+      start_rows(stage, job.rows * count);
       if (stage.has_lanes) [[unlikely]]
         visit_lanes(stage, job, block);
       else
         visit(stage, job, block, count);
-      stack_.push(stage, job.rows, count);
+      stack_.push(stage.accumulated(), job.rows, count,
+                  shared_.is_lanes ? BlockOrder::counted : BlockOrder::reversed);
       block += count;
     }
-    stack_.finish(stage, job.rows);
+    stack_.finish(stage.accumulated(), job.rows);
   }
 
-  [[nodiscard]] Stack& stack() { return stack_; }
+  [[nodiscard]] BlockStack& stack() { return stack_; }
 
  private:
   void take_copies(Scratch& scratch) {
@@ -203,9 +146,9 @@ class Accumulator {
   }
 
   /// A power of two, of those that are left: a run of them starts at a multiple of its length.
-  static int64_t blocks_at_once(int64_t left) {
+  [[nodiscard]] int64_t blocks_at_once(int64_t left) const {
     const auto whole = static_cast<uint64_t>(std::max<int64_t>(left, 1));
-    return std::min(most_blocks_at_once, static_cast<int64_t>(std::bit_floor(whole)));
+    return std::min(shared_.blocks_at_once, static_cast<int64_t>(std::bit_floor(whole)));
   }
 
   [[nodiscard]] int64_t length_of(int64_t block) const {
@@ -224,12 +167,24 @@ class Accumulator {
   }
 
   void visit(const StageInfo& stage, const Job& job, int64_t block, int64_t count) {
+    if (count > 1 && !shared_.is_lanes) return visit_abreast(stage, job, block, count);
     const int64_t* const rows = count > 1 ? shared_.block_steps : shared_.row_steps;
     call(stage, job, block * shared_.block_length,
          {.reduced = shared_.reduced_steps,
           .rows = rows,
           .length = length_of(block),
           .row_count = count > 1 ? count : job.rows});
+  }
+
+  void visit_abreast(const StageInfo& stage, const Job& job, int64_t block, int64_t count) {
+    const int64_t start = block * shared_.block_length;
+    Pointers pointers;
+    for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
+      pointers[k] = job.pointers[k] + start * shared_.reduced_steps[k];
+    }
+    TileSteps steps;
+    const Piece piece = abreast_->load(*stage.stage, count, pointers, steps);
+    call_at(stage, job, start, piece, pointers);
   }
 
   /// Order::across. Lanes start from the neutral element in each run, and join those before.
@@ -320,12 +275,13 @@ class Accumulator {
   }
 
   const Shared& shared_;
-  Stack stack_;
+  BlockStack stack_;
   void** values_;
   int64_t** positions_;
   Lanes* lanes_ = nullptr;
   char** turned_ = nullptr;  ///< by operand: where it is turned, or null
   std::optional<RowCopies> copies_;
+  std::optional<BlocksAbreast> abreast_;
 };
 
 /// A scratch operand: in memory of its own, or in an output's.
@@ -433,7 +389,7 @@ class JobRunner {
     accumulator_.stack().clear();
     for (std::size_t i = 0; i < stage.reduction_count; ++i) {
       const std::size_t r = stage.reductions[i];
-      Stack& stack = accumulator_.stack();
+      BlockStack& stack = accumulator_.stack();
       shared_.combiners[r].fill_empty(stack.values(r), stack.positions(r), job_.rows);
     }
     keep_results(stage);
@@ -468,7 +424,7 @@ class JobRunner {
       values[i] = scratch.take<char>(count * combiner.value_bytes);
       positions[i] = combiner.has_positions ? scratch.take<int64_t>(count) : nullptr;
     }
-    const auto copy = [&](std::size_t i, int64_t number, Stack& stack, bool is_in) {
+    const auto copy = [&](std::size_t i, int64_t number, BlockStack& stack, bool is_in) {
       const std::size_t r = stage.reductions[i];
       const std::size_t bytes = shared_.combiners[r].value_bytes;
       const auto rows = static_cast<std::size_t>(job_.rows);
@@ -490,13 +446,13 @@ class JobRunner {
         }
       }
     });
-    Stack& stack = accumulator_.stack();
+    BlockStack& stack = accumulator_.stack();
     stack.clear();
     for (int64_t number = 0; number < groups; ++number) {
       for (std::size_t i = 0; i < stage.reduction_count; ++i) copy(i, number, stack, false);
-      stack.push(stage, job_.rows, 1);
+      stack.push(stage.accumulated(), job_.rows, 1, BlockOrder::counted);
     }
-    stack.finish(stage, job_.rows);
+    stack.finish(stage.accumulated(), job_.rows);
   }
 
   Scratch scratch_;
@@ -524,7 +480,9 @@ void find_reductions(const Kernel& kernel, const StageCode* code, Scratch& scrat
             .reductions = scratch.take<uint16_t>(stage.sinks.size()),
             .reduction_count = 0,
             .has_lanes = false,
-            .takes_blocks = shared.slots > shared.width && kernel.reduced_loops == 1};
+            .takes_blocks = shared.blocks_at_once > 1 &&
+                            (shared.is_lanes ? kernel.reduced_loops == 1
+                                             : takes_blocks_abreast(kernel, shared.domain, stage))};
     for (const Sink& sink : stage.sinks) {
       if (sink.kind != Sink::Kind::accumulate) continue;
       info.reductions[info.reduction_count++] = sink.index;
@@ -553,6 +511,8 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
   for (std::size_t k = 0; has_blocks && k < domain.operands; ++k) {
     block_steps[k] = domain.reduced_steps[k] * block;
   }
+  const int64_t at_once = is_lanes ? std::clamp<int64_t>(blocks, 1, most_blocks_at_once)
+                                   : blocks_abreast(kernel, domain);
   const bool is_across = kernel.order == Order::across;
   const int lanes = is_across ? lanes_in_common(kernel.reductions).value_or(0) : 0;
   TileSteps steps;
@@ -566,7 +526,8 @@ void run_reduction(const Kernel& kernel, const StageCode* code, const Launch& la
                    .block_length = block,
                    .blocks = blocks,
                    .width = width,
-                   .slots = has_blocks ? std::min(blocks, most_blocks_at_once) : width,
+                   .blocks_at_once = at_once,
+                   .slots = width * at_once,
                    .tiles = tiles,
                    .jobs = domain.count(0, std::max(domain.rank - 1, 0)) * tiles,
                    .row_steps = is_across          ? steps.rows.data()
