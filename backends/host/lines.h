@@ -15,11 +15,12 @@ namespace nitinol::host {
 /// A routine that goes along a block's lines at once reads and writes neighbours in memory, where
 /// one after another would touch a cache line for each element. Where the axis is the innermost one
 /// a line is contiguous itself, and a few at a time only have the processor add in parallel: more
-/// would compete for the same places of the cache.
+/// would compete for the same places of the cache, unless they are short.
 class Lines {
  public:
   static constexpr int64_t most = 32;            ///< lines in a block
   static constexpr int64_t most_contiguous = 4;  ///< where the axis is innermost
+  static constexpr int64_t short_line = 128;     ///< but for lines of so many elements at most
 
   /// Element i of line c is at start + i * along + c * across, in elements.
   struct Walk {
@@ -35,7 +36,7 @@ class Lines {
     const int rank = shape_.size();
     const bool is_innermost = call.axis == rank - 1;
     inner_ = is_innermost ? rank - 2 : rank - 1;
-    width_ = is_innermost ? most_contiguous : most;
+    width_ = is_innermost && shape_[call.axis] > short_line ? most_contiguous : most;
     chunks_ = inner_ < 0 ? 1 : (shape_[inner_] + width_ - 1) / width_;
   }
 

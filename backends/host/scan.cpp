@@ -13,6 +13,7 @@
 #include "backends/host/lines.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/split.h"
+#include "backends/host/transpose.h"
 #include "core/join_logarithms.h"
 #include "core/joins.h"
 #include "core/native.h"
@@ -148,6 +149,49 @@ inline void add_up_line(const typename Elements<dtype>::Stored* x,
   }
 }
 
+/// A contiguous line that is a run, or less.
+template <Combine c, DType dtype>
+inline void add_up_run(const typename Elements<dtype>::Stored* x,
+                       typename Elements<dtype>::Stored* out, int64_t size) {
+  using Value = typename Elements<dtype>::Value;
+  Value sum = neutral_of<c, Value>();
+  for (int64_t i = 0; i < size; ++i) {
+    sum = joined<c>(sum, value_of<dtype>(x[i]));
+    out[i] = stored<dtype>(sum);
+  }
+}
+
+/// Short lines, turned: vectors run across them.
+template <Combine c, DType dtype>
+inline void add_up_turned(const typename Elements<dtype>::Stored* x,
+                          typename Elements<dtype>::Stored* out, const Lines::Block& block,
+                          int64_t size) {
+  using Stored = typename Elements<dtype>::Stored;
+  struct alignas(64) Turned {
+    std::array<Stored, Lines::most * Lines::short_line> values;
+    Turned() {}  // NOLINT: filled below
+  } turned;
+  constexpr auto bytes = static_cast<int64_t>(sizeof(Stored));
+  char* const memory = reinterpret_cast<char*>(turned.values.data());
+  transpose({.from = reinterpret_cast<const char*>(x + block.walks[0].start),
+             .from_step = block.walks[0].across * bytes,
+             .to = memory,
+             .to_step = block.lines * bytes,
+             .rows = size,
+             .columns = block.lines},
+            sizeof(Stored));
+  const Lines::Walk walk = {.start = 0, .along = block.lines, .across = 1};
+  add_up_block<c, dtype, true>(turned.values.data(), turned.values.data(),
+                               {.lines = block.lines, .walks = {walk, walk, walk}}, size);
+  transpose({.from = memory,
+             .from_step = block.lines * bytes,
+             .to = reinterpret_cast<char*>(out + block.walks[1].start),
+             .to_step = block.walks[1].across * bytes,
+             .rows = block.lines,
+             .columns = size},
+            sizeof(Stored));
+}
+
 /// All lines of a block one by one, if they are contiguous; false if not.
 template <Combine c, DType dtype>
 inline bool add_up_lines(const typename Elements<dtype>::Stored* x,
@@ -155,6 +199,15 @@ inline bool add_up_lines(const typename Elements<dtype>::Stored* x,
                          int64_t size) {
   const Lines::Walk &from = block.walks[0], &to = block.walks[1];
   if (from.along != 1 || to.along != 1) return false;
+  if (size <= reduction_order::scan_run) {
+    for (int64_t line = 0; line < block.lines; ++line)
+      add_up_run<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
+    return true;
+  }
+  if (size <= Lines::short_line && block.lines > Lines::most_contiguous) {
+    add_up_turned<c, dtype>(x, out, block, size);
+    return true;
+  }
   for (int64_t line = 0; line < block.lines; ++line)
     add_up_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
   return true;
