@@ -1,7 +1,8 @@
 // A line is read into keys, which are exact, stable and the same on any number of threads, where
 // comparisons of floats are none of these. A radix sort orders them, or vectors do where they are
-// faster (docs/decisions/0027-vectors-sort-keys.md). Short lines go to threads by blocks (lines.h);
-// long ones are sorted by all threads, one after another.
+// faster (docs/decisions/0027-vectors-sort-keys.md). Short lines go to threads by blocks (lines.h),
+// those of a few keys side by side (sorting_network.h); long ones are sorted by all threads, one
+// after another.
 //
 // The first few are chosen without a sort: a buffer takes what is before the worst of the best
 // known so far, of which there is soon next to nothing, so that the line is read once.
@@ -12,7 +13,9 @@
 #include "backends/host/lines.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/radix_sort.h"
+#include "backends/host/sorting_network.h"
 #include "backends/host/split.h"
+#include "backends/host/transpose.h"
 #include "backends/host/vector_sort.h"
 
 #include <algorithm>
@@ -26,18 +29,24 @@
 namespace nitinol::host {
 namespace {
 
-constexpr int64_t long_line = 65536;
+constexpr int64_t long_line = 65536, fewest_networked = 4;
 
-/// Calls f(block, c, parts) for line c of each block, which as many threads may share as `parts`
-/// says.
-template <class F>
-void for_each_line(const LibraryCall& call, const Launch& launch, const F& f) {
+/// Calls by_line(block, c, parts) for line c of each block, which as many threads may share as
+/// `parts` says; or, where there are several lines of a few elements, side_by_side(block).
+template <class ByLine, class SideBySide>
+void for_each_line(const LibraryCall& call, const Launch& launch, const ByLine& by_line,
+                   const SideBySide& side_by_side) {
   const Lines lines(call);
-  const bool is_long = call.operands[0].shape[call.axis] >= long_line;
+  const int64_t size = call.operands[0].shape[call.axis];
+  const bool is_long = size >= long_line;
   const auto run = [&](int64_t first, int64_t last) {
     for (int64_t b = first; b < last; ++b) {
       const Lines::Block block = lines.block(b);
-      for (int64_t c = 0; c < block.lines; ++c) f(block, c, is_long ? launch.threads : 1);
+      if (size <= longest_networked && block.lines >= fewest_networked) {
+        side_by_side(block);
+        continue;
+      }
+      for (int64_t c = 0; c < block.lines; ++c) by_line(block, c, is_long ? launch.threads : 1);
     }
   };
   if (is_long) return run(0, lines.blocks());
@@ -281,6 +290,120 @@ void order_line(const typename Elements<dtype>::Stored* from, int64_t step, int6
   for (int64_t i = 0; i < count; ++i) to[i * to_step] = entries.get()[i].at;
 }
 
+// ---- lines of a few elements
+
+/// A block of them, side by side: element i of line c is at [i * lines_side_by_side + c].
+template <DType dtype>
+class ShortLines {
+ public:
+  using Stored = typename Elements<dtype>::Stored;
+  using K = Key<dtype>;
+
+  ShortLines(const Stored* x, const Lines::Block& block, int64_t size, bool is_descending)
+      : lines_(block.lines), size_(size), flip_(is_descending ? K(~K{0}) : K{0}) {
+    const Lines::Walk& walk = block.walks[0];
+    if (lines_ < lines_side_by_side) elements_.fill(Stored{});
+    if (walk.along == 1) {
+      transpose({.from = reinterpret_cast<const char*>(x + walk.start),
+                 .from_step = walk.across * bytes,
+                 .to = reinterpret_cast<char*>(elements_.data()),
+                 .to_step = lines_side_by_side * bytes,
+                 .rows = size_,
+                 .columns = lines_},
+                sizeof(Stored));
+    } else {
+      for_each([&](int64_t i, int64_t c) { elements_[place(i, c)] = x[walk.at(i, c)]; });
+    }
+    PerIsa<ReadKeys<dtype>, const Stored*, int64_t, int64_t, K, K*>::at(current_isa())(
+        elements_.data(), 1, size_ * lines_side_by_side, flip_, keys_.data());
+  }
+
+  void sort(Stored* out, const Lines::Walk& walk) {
+    network_sort(keys_.data(), size_);
+    Memory<Stored> sorted;
+    PerIsa<WriteElements<dtype>, const K*, int64_t, K, Stored*, int64_t>::at(current_isa())(
+        keys_.data(), size_ * lines_side_by_side, flip_, sorted.data(), 1);
+    if constexpr (floating.contains(dtype)) {
+      if (loses_bits()) write_lost(sorted);
+    }
+    if (walk.along == 1) {
+      return transpose({.from = reinterpret_cast<const char*>(sorted.data()),
+                        .from_step = lines_side_by_side * bytes,
+                        .to = reinterpret_cast<char*>(out + walk.start),
+                        .to_step = walk.across * bytes,
+                        .rows = lines_,
+                        .columns = size_},
+                       sizeof(Stored));
+    }
+    for_each([&](int64_t i, int64_t c) { out[walk.at(i, c)] = sorted[place(i, c)]; });
+  }
+
+  /// Where the first `count` of each line are.
+  void order(int64_t* out, const Lines::Walk& walk, int64_t count) const {
+    using Wide = std::conditional_t<sizeof(K) == 8, uint64_t, uint32_t>;
+    Memory<Wide> keys, positions;
+    for (int64_t i = 0; i < size_; ++i) {
+      for (int64_t c = 0; c < lines_side_by_side; ++c) {
+        keys[place(i, c)] = keys_[place(i, c)];
+        positions[place(i, c)] = static_cast<Wide>(i);
+      }
+    }
+    network_sort(keys.data(), positions.data(), size_);
+    for (int64_t c = 0; c < lines_; ++c) {
+      for (int64_t i = 0; i < count; ++i)
+        out[walk.at(i, c)] = static_cast<int64_t>(positions[place(i, c)]);
+    }
+  }
+
+ private:
+  static constexpr auto bytes = static_cast<int64_t>(sizeof(Stored));
+
+  template <class T>
+  struct alignas(64) Memory : std::array<T, longest_networked * lines_side_by_side> {
+    Memory() {}  // NOLINT: filled by those who use it
+  };
+
+  static std::size_t place(int64_t i, int64_t c) {
+    return static_cast<std::size_t>(i * lines_side_by_side + c);
+  }
+
+  template <class F>
+  void for_each(const F& f) const {
+    for (int64_t i = 0; i < size_; ++i) {
+      for (int64_t c = 0; c < lines_; ++c) f(i, c);
+    }
+  }
+
+  /// Whether there is a -0 or a NaN, of which a key does not tell all bits.
+  [[nodiscard]] bool loses_bits() const {
+    bool is_lost = false;
+    for (int64_t i = 0; i < size_ * lines_side_by_side; ++i) {
+      const Stored element = elements_[static_cast<std::size_t>(i)];
+      is_lost |= std::bit_cast<K>(element) == top_bit<K> || is_nan<dtype>(element);
+    }
+    return is_lost;
+  }
+
+  /// Zeros and NaN, in their order.
+  void write_lost(Memory<Stored>& sorted) const {
+    for (const K key : {K(~K{0}), top_bit<K>}) {
+      for (int64_t c = 0; c < lines_; ++c) {
+        int64_t to = 0;
+        while (to < size_ && keys_[place(to, c)] != static_cast<K>(key ^ flip_)) ++to;
+        for (int64_t i = 0; i < size_; ++i) {
+          const Stored element = elements_[place(i, c)];
+          if (key_of<dtype>(element) == key) sorted[place(to++, c)] = element;
+        }
+      }
+    }
+  }
+
+  const int64_t lines_, size_;
+  const K flip_;
+  Memory<Stored> elements_;
+  Memory<K> keys_;
+};
+
 }  // namespace
 
 void sort(const LibraryCall& call, const Launch& launch) {
@@ -290,10 +413,13 @@ void sort(const LibraryCall& call, const Launch& launch) {
     using Stored = typename Elements<dtype.value>::Stored;
     const auto* const x = static_cast<const Stored*>(launch.buffers[0]);
     auto* const out = static_cast<Stored*>(launch.buffers[1]);
-    for_each_line(call, launch, [&](const Lines::Block& block, int64_t c, int parts) {
+    const auto by_line = [&](const Lines::Block& block, int64_t c, int parts) {
       SortedLine<dtype.value>(x + block.walks[0].at(0, c), block.walks[0].along, size,
                               call.is_descending)
           .write(out + block.walks[1].at(0, c), block.walks[1].along, parts);
+    };
+    for_each_line(call, launch, by_line, [&](const Lines::Block& block) {
+      ShortLines<dtype.value>(x, block, size, call.is_descending).sort(out, block.walks[1]);
     });
   });
 }
@@ -306,10 +432,13 @@ void argsort(const LibraryCall& call, const Launch& launch) {
     using Stored = typename Elements<dtype.value>::Stored;
     const auto* const x = static_cast<const Stored*>(launch.buffers[0]);
     auto* const out = static_cast<int64_t*>(launch.buffers[1]);
-    for_each_line(call, launch, [&](const Lines::Block& block, int64_t c, int parts) {
+    const auto by_line = [&](const Lines::Block& block, int64_t c, int parts) {
       order_line<dtype.value>(x + block.walks[0].at(0, c), block.walks[0].along, size,
                               call.is_descending, parts, out + block.walks[1].at(0, c),
                               block.walks[1].along, count);
+    };
+    for_each_line(call, launch, by_line, [&](const Lines::Block& block) {
+      ShortLines<dtype.value>(x, block, size, call.is_descending).order(out, block.walks[1], count);
     });
   });
 }

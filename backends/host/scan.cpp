@@ -161,56 +161,76 @@ inline void add_up_run(const typename Elements<dtype>::Stored* x,
   }
 }
 
-/// Short lines, turned: vectors run across them.
-template <Combine c, DType dtype>
-inline void add_up_turned(const typename Elements<dtype>::Stored* x,
-                          typename Elements<dtype>::Stored* out, const Lines::Block& block,
-                          int64_t size) {
-  using Stored = typename Elements<dtype>::Stored;
-  struct alignas(64) Turned {
-    std::array<Stored, Lines::most * Lines::short_line> values;
-    Turned() {}  // NOLINT: filled below
-  } turned;
-  constexpr auto bytes = static_cast<int64_t>(sizeof(Stored));
-  char* const memory = reinterpret_cast<char*>(turned.values.data());
-  transpose({.from = reinterpret_cast<const char*>(x + block.walks[0].start),
-             .from_step = block.walks[0].across * bytes,
-             .to = memory,
-             .to_step = block.lines * bytes,
-             .rows = size,
-             .columns = block.lines},
-            sizeof(Stored));
-  const Lines::Walk walk = {.start = 0, .along = block.lines, .across = 1};
-  add_up_block<c, dtype, true>(turned.values.data(), turned.values.data(),
-                               {.lines = block.lines, .walks = {walk, walk, walk}}, size);
-  transpose({.from = memory,
-             .from_step = block.lines * bytes,
-             .to = reinterpret_cast<char*>(out + block.walks[1].start),
-             .to_step = block.walks[1].across * bytes,
-             .rows = block.lines,
-             .columns = size},
-            sizeof(Stored));
-}
+/// Lines of a block that lie one after another, turned, so that vectors run across them; and room
+/// for their sums.
+template <class Stored>
+class TurnedLines {
+ public:
+  TurnedLines(int64_t lines, int64_t size) : lines_(lines), size_(size) {}  // NOLINT: of memory
 
-/// All lines of a block one by one, if they are contiguous; false if not.
-template <Combine c, DType dtype>
-inline bool add_up_lines(const typename Elements<dtype>::Stored* x,
+  void read(const Stored* x, const Lines::Walk& walk) {
+    transpose({.from = reinterpret_cast<const char*>(x + walk.start),
+               .from_step = walk.across * bytes,
+               .to = reinterpret_cast<char*>(values_.data()),
+               .to_step = lines_ * bytes,
+               .rows = size_,
+               .columns = lines_},
+              sizeof(Stored));
+  }
+
+  [[nodiscard]] const Stored* values() const { return values_.data(); }
+  [[nodiscard]] Stored* sums() { return sums_.data(); }
+  [[nodiscard]] Lines::Block block() const {
+    const Lines::Walk walk = {.start = 0, .along = lines_, .across = 1};
+    return {.lines = lines_, .walks = {walk, walk, walk}};
+  }
+
+  void write_sums(Stored* out, const Lines::Walk& walk) const {
+    transpose({.from = reinterpret_cast<const char*>(sums_.data()),
+               .from_step = lines_ * bytes,
+               .to = reinterpret_cast<char*>(out + walk.start),
+               .to_step = walk.across * bytes,
+               .rows = lines_,
+               .columns = size_},
+              sizeof(Stored));
+  }
+
+ private:
+  static constexpr auto bytes = static_cast<int64_t>(sizeof(Stored));
+
+  const int64_t lines_, size_;
+  alignas(64) std::array<Stored, Lines::most * Lines::short_line> values_, sums_;
+};
+
+/// All lines of a block. `has_vectors`: those side by side are worth code of their own.
+template <Combine c, DType dtype, bool has_vectors>
+inline void add_up_lines(const typename Elements<dtype>::Stored* x,
                          typename Elements<dtype>::Stored* out, const Lines::Block& block,
                          int64_t size) {
   const Lines::Walk &from = block.walks[0], &to = block.walks[1];
-  if (from.along != 1 || to.along != 1) return false;
-  if (size <= reduction_order::scan_run) {
+  const bool are_contiguous = from.along == 1 && to.along == 1;
+  if (are_contiguous && size <= reduction_order::scan_run) {
     for (int64_t line = 0; line < block.lines; ++line)
       add_up_run<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
-    return true;
+    return;
   }
-  if (size <= Lines::short_line && block.lines > Lines::most_contiguous) {
-    add_up_turned<c, dtype>(x, out, block, size);
-    return true;
+  const bool is_turned =
+      are_contiguous && size < Lines::short_line && block.lines > Lines::most_contiguous;
+  if (are_contiguous && !is_turned) {
+    for (int64_t line = 0; line < block.lines; ++line)
+      add_up_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
+    return;
   }
-  for (int64_t line = 0; line < block.lines; ++line)
-    add_up_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
-  return true;
+  TurnedLines<typename Elements<dtype>::Stored> turned(block.lines, size);
+  if (is_turned) turned.read(x, from);
+  const Lines::Block visited = is_turned ? turned.block() : block;
+  const auto* const values = is_turned ? turned.values() : x;
+  auto* const sums = is_turned ? turned.sums() : out;
+  if (has_vectors && visited.walks[0].across == 1 && visited.walks[1].across == 1)
+    add_up_block<c, dtype, true>(values, sums, visited, size);
+  else
+    add_up_block<c, dtype, false>(values, sums, visited, size);
+  if (is_turned) turned.write_sums(out, to);
 }
 
 template <DType dtype>
@@ -219,12 +239,7 @@ struct AddUp {
   template <class Width>
   void operator()(Width, const Stored* x, Stored* out, const Lines::Block* block,
                   int64_t size) const {
-    if (add_up_lines<Combine::add, dtype>(x, out, *block, size)) return;
-    if (block->walks[0].across == 1 && block->walks[1].across == 1) {
-      add_up_block<Combine::add, dtype, true>(x, out, *block, size);
-    } else {
-      add_up_block<Combine::add, dtype, false>(x, out, *block, size);
-    }
+    add_up_lines<Combine::add, dtype, true>(x, out, *block, size);
   }
 };
 
@@ -306,8 +321,7 @@ template <Combine c, DType dtype>
 struct JoinUpOne {
   using Stored = typename Elements<dtype>::Stored;
   void operator()(const Stored* x, Stored* out, const Lines::Block* block, int64_t size) const {
-    if (!add_up_lines<c, dtype>(x, out, *block, size))
-      add_up_block<c, dtype, false>(x, out, *block, size);
+    add_up_lines<c, dtype, false>(x, out, *block, size);
   }
 };
 

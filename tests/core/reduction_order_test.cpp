@@ -225,6 +225,27 @@ TEST_CASE("sums over another axis have these bits", "[reduction]") {
   }
 }
 
+TEST_CASE("few columns, of which some blocks are summed at once, join in the same tree",
+          "[reduction]") {
+  for (const int64_t columns : {1, 2, 5, 16, 17}) {
+    for (const int64_t rows : {16, 31, 33, 16 * 64, 16 * 147 + 5, 16 * 700}) {
+      CAPTURE(columns, rows);
+      auto x = RandomNumbers(8).reals<float>(rows * columns);
+      for (const int threads : {1, 3}) {
+        std::vector<float> sums(static_cast<std::size_t>(columns));
+        const Call call = {.buffers = {x.data(), sums.data()},
+                           .sizes = {columns, rows},
+                           .strides = {1, columns, 1, 0},
+                           .threads = threads};
+        call.run(reduction(Combine::add, f32, f32, Order::sequential), Device::Kind::cpu);
+        for (std::size_t c = 0; c < sums.size(); ++c)
+          CHECK(std::bit_cast<uint32_t>(sums[c]) ==
+                std::bit_cast<uint32_t>(sequential_sum(x, sums.size(), c)));
+      }
+    }
+  }
+}
+
 TEST_CASE("a sum of negative zeros is one, a sum of nothing is not", "[reduction]") {
   for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
     std::vector<float> zeros(100, -0.0F), nothing;

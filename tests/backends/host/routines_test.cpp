@@ -271,3 +271,53 @@ TEST_CASE("logcumsumexp of all lengths is what plain loops give", "[routines]") 
     }
   }
 }
+
+TEST_CASE("short lines are sorted and added up as plain loops do", "[routines]") {
+  RandomNumbers numbers(11);
+  for (const DType dtype : {u8, i16, i32, u64, f16, f32, f64}) {
+    for (const int64_t length : {1, 2, 3, 7, 16, 17, 40, 63, 64, 65, 127, 128, 129}) {
+      for (const int64_t lines : {3, 4, 5, 32, 71}) {
+        for (const int axis : {0, 1}) {
+          CAPTURE(name_of(dtype), length, lines, axis);
+          const Shape shape = axis == 0 ? Shape{length, lines} : Shape{lines, length};
+          const OperandLayout layout = random_layout(numbers, dtype, shape);
+          const OperandLayout result = {
+              .dtype = dtype, .shape = shape, .strides = strides_of(shape)};
+          const std::vector<double> x = random_memory(numbers, layout);
+          const auto check = [&](const LibraryCall& routine) {
+            std::vector<double> results[2];
+            for (const auto device : {Device::Kind::cpu, Device::Kind::reference}) {
+              std::vector<double> from = x;
+              std::vector<double>& to = results[device == Device::Kind::reference ? 1 : 0];
+              to.resize(static_cast<std::size_t>(length * lines));
+              const Call call = {
+                  .buffers = {from.data(), to.data()}, .sizes = {}, .strides = {}, .threads = 2};
+              call.run(routine, device);
+            }
+            CHECK(same(routine.operands[1].dtype, results[0], results[1]));
+          };
+          for (const bool is_descending : {false, true}) {
+            check({.kind = Kind::sort,
+                   .operands = {layout, result},
+                   .axis = axis,
+                   .is_descending = is_descending,
+                   .threads = 2});
+            OperandLayout places = result;
+            places.dtype = i64;
+            check({.kind = Kind::argsort,
+                   .operands = {layout, places},
+                   .axis = axis,
+                   .is_descending = is_descending,
+                   .threads = 2});
+          }
+          for (const Combine combine : {Combine::add, Combine::maximum})
+            check({.kind = Kind::scan,
+                   .operands = {layout, result},
+                   .axis = axis,
+                   .combine = combine,
+                   .threads = 2});
+        }
+      }
+    }
+  }
+}
