@@ -28,6 +28,10 @@ inline void gather_as(const char* from, int64_t step, auto* to, int64_t n, Conve
   } else if (step == 0) {
     const auto value = n > 0 ? load(0) : decltype(load(0)){};
     for (int64_t i = 0; i < n; ++i) to[i] = value;
+  } else if (step == -size) {
+    for (int64_t i = 0; i < n; ++i) to[i] = load(-i * size);
+  } else if (step == 2 * size) {
+    for (int64_t i = 0; i < n; ++i) to[i] = load(2 * i * size);
   } else {
     for (int64_t i = 0; i < n; ++i) to[i] = load(i * step);
   }
