@@ -1,12 +1,10 @@
 #include "backends/host/blocks_abreast.h"
 
+#include "backends/host/copy_apart.h"
 #include "core/kernel.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <cstring>
-#include <utility>
 
 namespace nitinol::host {
 namespace {
@@ -26,23 +24,6 @@ int64_t rows_of(const Domain& domain) {
 
 bool is_copied(const Operand& operand) {
   return operand.role == Role::input && operand.inner != StrideClass::zero;
-}
-
-/// `count` pieces of `size` bytes, as far apart as said.
-template <std::size_t size>
-void copy_apart(const char* from, int64_t from_step, char* to, int64_t to_step, int64_t count) {
-  for (int64_t i = 0; i < count; ++i, from += from_step, to += to_step) std::memcpy(to, from, size);
-}
-
-using CopyApart = void (*)(const char*, int64_t, char*, int64_t, int64_t);
-
-/// The code for `size` of up to 128 bytes, whose copying is then a few instructions.
-CopyApart copy_apart_of(int64_t size) {
-  static constexpr auto all = []<std::size_t... sizes>(std::index_sequence<sizes...>) {
-    return std::array{&copy_apart<sizes + 1>...};
-  }
-  (std::make_index_sequence<128>());
-  return all[static_cast<std::size_t>(size - 1)];
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ void copy_strided(Rectangle piece) {
 /// Rows that are read backwards (step -1), or every second element of them (2): a fixed step lets
 /// the compiler vectorise.
 template <class T, int step>
-struct CopyApart {
+struct CopyEvery {
   void operator()(auto, Rectangle piece) const {
     for (int64_t i = 0; i < piece.rows; ++i) {
       const char* const __restrict from = piece.from + i * piece.from_outer;
@@ -93,9 +93,9 @@ void copy_piece(const Rectangle& piece) {
               sizeof(T));
     if (piece.is_streamed) finish_streams();
   } else if (piece.from_inner == -size && piece.to_inner == size) {
-    PerIsa<CopyApart<T, -1>, Rectangle>::at(current_isa())(piece);
+    PerIsa<CopyEvery<T, -1>, Rectangle>::at(current_isa())(piece);
   } else if (piece.from_inner == 2 * size && piece.to_inner == size) {
-    PerIsa<CopyApart<T, 2>, Rectangle>::at(current_isa())(piece);
+    PerIsa<CopyEvery<T, 2>, Rectangle>::at(current_isa())(piece);
   } else {
     copy_strided<T>(piece);
   }

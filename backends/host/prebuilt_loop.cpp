@@ -15,6 +15,7 @@
 // once with 51 copies.
 
 #include "backends/host/convert.h"
+#include "backends/host/copy_apart.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
@@ -497,9 +498,20 @@ class PrebuiltLoop final : public Executable {
 
   static void stage_rows(const StageCall& call, const Port& port, int64_t row, int64_t rows,
                          char* to) {
-    const int64_t bytes = compute_size(port.dtype) * call.inner_size;
+    const int64_t size = compute_size(port.dtype), columns = call.inner_size;
+    const int64_t step = call.inner[port.operand], row_step = call.outer[port.operand];
+    if (port.role == Role::input && step == 0) {
+      Buffer values;  // one for each row
+      port.gather(at(call, port, row, 0), row_step, values.bytes.data(), rows);
+      return spread(values.bytes.data(), size, rows, columns, to);
+    }
+    const bool is_piece = port.role == Role::input && is_direct(port.dtype) && step == size &&
+                          size * columns <= longest_piece;
+    if (is_piece)
+      return copy_apart_of(size * columns)(at(call, port, row, 0), row_step, to, size * columns,
+                                           rows);
     for (int64_t r = 0; r < rows; ++r) {
-      stage(call, port, row + r, 0, to + r * bytes, call.inner_size);
+      stage(call, port, row + r, 0, to + r * size * columns, columns);
     }
   }
 

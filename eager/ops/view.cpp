@@ -151,6 +151,10 @@ ViewMap view_slice(const Spec& input, const Strides& strides, const Attrs& attrs
 
 Tensor slice_rule(const GradientCall& c, int) {
   const Spec& input = c.input_specs[0];
+  // Of all elements, perhaps backwards: to turn them again is to turn them back.
+  if (attr<Dims>(c.attrs, 1) == input.shape)
+    return window(c.gradient, attr<Dims>(c.attrs, 0), attr<Dims>(c.attrs, 1),
+                  attr<Dims>(c.attrs, 2));
   return place(zeros(input.shape, input.dtype, input.device), c.gradient, attr<Dims>(c.attrs, 0),
                attr<Dims>(c.attrs, 1), attr<Dims>(c.attrs, 2));
 }
