@@ -67,39 +67,39 @@ struct SortPositions {
 };
 
 template <class K>
-void sort(K* keys, int64_t size) {
+void sort_columns(K* keys, int64_t size) {
   PerIsa<Sort<K>, K*, int64_t>::at(current_isa())(keys, size);
 }
 
 template <class K>
-void sort(K* keys, K* positions, int64_t size) {
+void sort_columns(K* keys, K* positions, int64_t size) {
   PerIsa<SortPositions<K>, K*, K*, int64_t>::at(current_isa())(keys, positions, size);
 }
 
 }  // namespace
 
 void network_sort(uint8_t* keys, int64_t size) {
-  sort(keys, size);
+  sort_columns(keys, size);
 }
 
 void network_sort(uint16_t* keys, int64_t size) {
-  sort(keys, size);
+  sort_columns(keys, size);
 }
 
 void network_sort(uint32_t* keys, int64_t size) {
-  sort(keys, size);
+  sort_columns(keys, size);
 }
 
 void network_sort(uint64_t* keys, int64_t size) {
-  sort(keys, size);
+  sort_columns(keys, size);
 }
 
 void network_sort(uint32_t* keys, uint32_t* positions, int64_t size) {
-  sort(keys, positions, size);
+  sort_columns(keys, positions, size);
 }
 
 void network_sort(uint64_t* keys, uint64_t* positions, int64_t size) {
-  sort(keys, positions, size);
+  sort_columns(keys, positions, size);
 }
 
 }  // namespace nitinol::host

@@ -7,7 +7,8 @@
 //
 // Batch dimensions merge where all operands allow it. If b is the same for the whole batch, the
 // rows of all matrices of a are one tall matrix: x[8, 32, 64] w[64, 10] is one product of 256 rows.
-// A batch that oneDNN has no fast code for is run matrix by matrix.
+// A batch that oneDNN has no fast code for is run matrix by matrix, and one of small matrices, for
+// which its calls take longer than the products, not by it (host/matmul_small.h).
 
 #include "backends/cpu/onednn/matmul.h"
 
@@ -17,6 +18,7 @@
 #include "backends/host/allocator.h"
 #include "backends/host/convert.h"
 #include "backends/host/matmul_loops.h"
+#include "backends/host/matmul_small.h"
 #include "backends/host/split.h"
 #include "core/error.h"
 #include "core/parallel.h"
@@ -158,6 +160,10 @@ class Matmul final : public Executable {
     is_empty_ = product_.count() * product_.matrices[2].rows * product_.matrices[2].columns == 0;
     depth_ = product_.matrices[0].columns;
     if (is_empty_ || depth_ == 0) return;
+    const Matrix& c = product_.matrices[2];
+    are_many_small_ = !product_.batch.empty() &&
+                      host::are_many_small(c.rows, c.columns, depth_, product_.batch.back());
+    if (are_many_small_) return;
     if (dtype_ == f32 || dtype_ == f16 || dtype_ == bf16) prepare();
   }
 
@@ -168,6 +174,7 @@ class Matmul final : public Executable {
     if (is_empty_) return;
     if (depth_ == 0) return fill_zeros(launch);
     if (onednn_ != nullptr) return run_onednn(launch);
+    if (are_many_small_) return run_small(launch);
     for (int64_t i = 0; i < product_.count(); ++i) run_loops(launch, i);
   }
 
@@ -318,16 +325,27 @@ class Matmul final : public Executable {
     return {.data = data, .row = matrix.row, .column = matrix.column};
   }
 
-  void run_loops(const Launch& launch, int64_t number) const {
+  [[nodiscard]] host::MatrixProduct product_at(const Launch& launch, int64_t number) const {
     const Matrix& c = product_.matrices[2];
-    host::multiply(dtype_,
-                   {.m = c.rows,
-                    .n = c.columns,
-                    .k = depth_,
-                    .a = view(launch, 0, number),
-                    .b = view(launch, 1, number),
-                    .c = view(launch, 2, number)},
-                   threads_);
+    return {.m = c.rows,
+            .n = c.columns,
+            .k = depth_,
+            .a = view(launch, 0, number),
+            .b = view(launch, 1, number),
+            .c = view(launch, 2, number)};
+  }
+
+  void run_loops(const Launch& launch, int64_t number) const {
+    host::multiply(dtype_, product_at(launch, number), threads_);
+  }
+
+  /// Along the last dimension of the batch, for each index of the others.
+  void run_small(const Launch& launch) const {
+    std::array<int64_t, 3> steps;
+    for (std::size_t k = 0; k < 3; ++k) steps[k] = product_.matrices[k].batch.back();
+    const int64_t count = product_.batch.back();
+    for (int64_t i = 0; i < product_.count(); i += count)
+      host::multiply_many(dtype_, product_at(launch, i), steps, count, threads_);
   }
 
   void fill_zeros(const Launch& launch) const {
@@ -347,6 +365,7 @@ class Matmul final : public Executable {
   const int threads_;
   Product product_;
   bool is_empty_ = false;
+  bool are_many_small_ = false;
   int64_t depth_ = 0;
   bool is_converted_ = false;  ///< operands pass as f32 copies
   bool runs_whole_batch_ = true;
