@@ -1,4 +1,6 @@
-// Walking an elementwise domain: a stage visits the two innermost loops at a time.
+// Walking an elementwise domain: a stage visits the two innermost loops at a time. Where both are
+// short, as of x[100000, 3, 3] and its transposed matrices, it visits the innermost one and the
+// third, some of it at a time, for each index of the second.
 //
 // Threads share the rows (all loops but the innermost), or, where there are few rows, the innermost
 // loop. The order of points does not matter to results, only to caches.
@@ -12,6 +14,8 @@
 namespace nitinol::host {
 namespace {
 
+/// Points of the two innermost loops that are too few for a call, and of the third in one.
+constexpr int64_t few_points = 64, items_at_once = 512;
 /// Cuts of the innermost loop are multiples of it, so that pieces stay aligned.
 constexpr int64_t inner_granule = 1024;
 
@@ -32,8 +36,30 @@ class Walk {
       const int64_t rows = std::min(last - first, in_plane - first % in_plane);
       seek(domain_, inner_, first, pointers);
       for (std::size_t k = 0; k < domain_.operands; ++k) pointers[k] += begin * steps(inner_)[k];
-      call(pointers, rows, end - begin);
+      call(pointers, inner_ - 1, rows, end - begin);
       first += rows;
+    }
+  }
+
+  /// Whether the two innermost loops are short beside the third.
+  [[nodiscard]] bool has_items() const {
+    if (inner_ < 2) return false;
+    const int64_t rows = size_of(inner_ - 1);
+    return rows * size_of(inner_) <= few_points && size_of(inner_ - 2) >= 4 * rows;
+  }
+
+  /// Items [first, last): indices of all loops but the two innermost.
+  void run_items(int64_t first, int64_t last) const {
+    const int64_t in_plane = size_of(inner_ - 2);
+    Pointers pointers;
+    while (first < last) {
+      const int64_t items = std::min({last - first, in_plane - first % in_plane, items_at_once});
+      seek(domain_, inner_ - 1, first, pointers);
+      for (int64_t row = 0; row < size_of(inner_ - 1); ++row) {
+        call(pointers, inner_ - 2, items, size_of(inner_));
+        for (std::size_t k = 0; k < domain_.operands; ++k) pointers[k] += steps(inner_ - 1)[k];
+      }
+      first += items;
     }
   }
 
@@ -45,9 +71,9 @@ class Walk {
     return domain_.steps[static_cast<std::size_t>(loop)];
   }
 
-  void call(const Pointers& pointers, int64_t rows, int64_t points) const {
+  void call(const Pointers& pointers, int outer, int64_t rows, int64_t points) const {
     code_.function(code_.self, {.pointers = pointers.data(),
-                                .outer = steps(std::max(inner_ - 1, 0)).data(),
+                                .outer = steps(std::max(outer, 0)).data(),
                                 .inner = steps(inner_).data(),
                                 .outer_size = rows,
                                 .inner_size = points,
@@ -70,6 +96,12 @@ void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& 
   const int64_t rows = domain.count(0, domain.rank - 1);
   const int64_t points = domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
   const int64_t grain = grain_of(kernel);
+  if (walk.has_items()) {
+    const int64_t items = domain.count(0, domain.rank - 2);
+    split(items, std::max<int64_t>(grain * items / (rows * points), 1), launch.threads,
+          [&](int64_t first, int64_t last) { walk.run_items(first, last); });
+    return;
+  }
   if (rows >= 4 * int64_t{launch.threads} || points < 2 * inner_granule) {
     const int64_t rows_at_once = std::max<int64_t>(grain / points, 1);
     split(rows, rows_at_once, launch.threads,

@@ -55,6 +55,9 @@ enum class Way : uint8_t {
 /// Rows and columns of a block in which transposed operands are turned.
 constexpr int64_t turned_rows = 16, turned_columns = staging_block / turned_rows * 2;
 
+/// So many are staged column by column, where rows lie apart and are not contiguous.
+constexpr int64_t few_columns = 16;
+
 struct alignas(64) Buffer {
   std::array<char, staging_block * sizeof(uint64_t)> bytes;
 };
@@ -486,11 +489,7 @@ class PrebuiltLoop final : public Executable {
         continue;
       }
       compute(in.data(), result.bytes.data(), rows * columns, call.work);
-      const int64_t stored = compute_size(result_.dtype) * columns;
-      for (int64_t r = 0; r < rows; ++r) {
-        scatter_(result.bytes.data() + r * stored, at(call, result_, row + r, 0),
-                 call.inner[result_.operand], columns);
-      }
+      store_rows(call, row, rows, result.bytes.data());
     }
   }
 
@@ -505,14 +504,29 @@ class PrebuiltLoop final : public Executable {
       port.gather(at(call, port, row, 0), row_step, values.bytes.data(), rows);
       return spread(values.bytes.data(), size, rows, columns, to);
     }
-    const bool is_piece = port.role == Role::input && is_direct(port.dtype) && step == size &&
-                          size * columns <= longest_piece;
-    if (is_piece)
-      return copy_apart_of(size * columns)(at(call, port, row, 0), row_step, to, size * columns,
-                                           rows);
+    if (port.role == Role::input && is_direct(port.dtype)) {
+      const char* const from = at(call, port, row, 0);
+      if (step == size && size * columns <= longest_piece)
+        return copy_apart_of(size * columns)(from, row_step, to, size * columns, rows);
+      if (columns <= few_columns) {
+        for (int64_t c = 0; c < columns; ++c)
+          copy_apart_of(size)(from + c * step, row_step, to + c * size, size * columns, rows);
+        return;
+      }
+    }
     for (int64_t r = 0; r < rows; ++r) {
       stage(call, port, row + r, 0, to + r * size * columns, columns);
     }
+  }
+
+  void store_rows(const StageCall& call, int64_t row, int64_t rows, const char* from) const {
+    const int64_t size = compute_size(result_.dtype), columns = call.inner_size;
+    const int64_t step = call.inner[result_.operand];
+    if (is_direct(result_.dtype) && step == size && size * columns <= longest_piece)
+      return copy_apart_of(size * columns)(from, size * columns, at(call, result_, row, 0),
+                                           call.outer[result_.operand], rows);
+    for (int64_t r = 0; r < rows; ++r)
+      scatter_(from + r * size * columns, at(call, result_, row + r, 0), step, columns);
   }
 
   const Kernel kernel_;

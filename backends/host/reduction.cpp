@@ -18,7 +18,6 @@
 
 #include "backends/host/accumulate.h"
 #include "backends/host/block_stack.h"
-#include "backends/host/blocks_abreast.h"
 #include "backends/host/combine.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/reduction_tile.h"

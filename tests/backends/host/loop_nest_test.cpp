@@ -70,11 +70,11 @@ int64_t at(const std::vector<int64_t>& index, const std::vector<int64_t>& stride
 }
 
 std::vector<int64_t> random_sizes(RandomNumbers& numbers, int64_t rank) {
-  static constexpr int64_t choices[] = {1, 1, 2, 3, 5, 17, 40};
+  static constexpr int64_t choices[] = {1, 1, 2, 3, 5, 17, 40, 600};
   std::vector<int64_t> sizes;
   int64_t count = 1;
   for (int64_t i = 0; i < rank; ++i) {
-    int64_t size = choices[numbers.below(7)];
+    int64_t size = choices[numbers.below(8)];
     if (count * size > 20000) size = 1;
     if (numbers.below(60) == 0) size = 0;
     sizes.push_back(size);

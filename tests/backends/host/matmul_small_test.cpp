@@ -3,17 +3,21 @@
 
 #include "backends/host/convert.h"
 #include "core/word.h"
-#include "tests/backends/kernels.h"
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cstring>
+#include <random>
 #include <vector>
 
 using namespace nitinol;
-using namespace nitinol::test;
 
 namespace {
+
+double real(std::mt19937_64& numbers) {
+  return std::uniform_real_distribution(-2.0, 2.0)(numbers);
+}
 
 /// `count` matrices with gaps, by columns or not, or one for all of them.
 struct Matrices {
@@ -22,20 +26,20 @@ struct Matrices {
   int64_t step;
 
   Matrices(DType dtype, int64_t rows, int64_t columns, int64_t count, int64_t way,
-           RandomNumbers& numbers)
+           std::mt19937_64& numbers)
       : view({.row = way == 1 ? 1 : columns + way, .column = way == 1 ? rows : 1}),
         step(way == 3 ? 0 : rows * (columns + way)) {
     const int64_t elements = rows * (columns + way) * count + 1;
     memory.resize(static_cast<std::size_t>(elements) * size_of(dtype));
     std::vector<float> values(static_cast<std::size_t>(elements));
-    for (float& value : values) value = static_cast<float>(numbers.real());
+    for (float& value : values) value = static_cast<float>(real(numbers));
     if (dtype == f32 || dtype == f16 || dtype == bf16)
       host::scatter_of(dtype)(values.data(), reinterpret_cast<char*>(memory.data()),
                               static_cast<int64_t>(size_of(dtype)), elements);
     else
       for (int64_t i = 0; i < elements; ++i) {
-        const double value = numbers.real();
-        const uint64_t number = numbers.next();
+        const double value = real(numbers);
+        const uint64_t number = numbers();
         std::memcpy(memory.data() + static_cast<std::size_t>(i) * size_of(dtype),
                     dtype == f64 ? static_cast<const void*>(&value) : &number, size_of(dtype));
       }
@@ -52,7 +56,7 @@ struct Matrices {
 }  // namespace
 
 TEST_CASE("many small products have the bits of one after another", "[matmul]") {
-  RandomNumbers numbers(3);
+  std::mt19937_64 numbers(3);
   for (const DType dtype : {f32, f64, i8, u16, i32, i64}) {
     for (const auto& [m, n, k] :
          {std::array<int64_t, 3>{3, 3, 3}, {1, 5, 2}, {4, 1, 4}, {8, 8, 8}}) {
@@ -87,7 +91,7 @@ TEST_CASE("many small products have the bits of one after another", "[matmul]") 
 }
 
 TEST_CASE("many small products of 16 bits are rounded once", "[matmul]") {
-  RandomNumbers numbers(4);
+  std::mt19937_64 numbers(4);
   constexpr int64_t size = 4, count = 40;
   for (const DType dtype : {f16, bf16}) {
     const Matrices a(dtype, size, size, count, 0, numbers), b(dtype, size, size, count, 1, numbers);
