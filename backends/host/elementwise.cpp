@@ -1,21 +1,28 @@
 // Walking an elementwise domain: a stage visits the two innermost loops at a time. Where both are
 // short, as of x[100000, 3, 3] and its transposed matrices, it visits the innermost one and the
-// third, some of it at a time, for each index of the second.
+// third, some of it at a time, for each index of the second. Short rows that follow each other in
+// memory beside operands that are the same for all of them, as of x[100000, 3] - mean[3], become
+// long ones: these operands are written out some times.
 //
 // Threads share the rows (all loops but the innermost), or, where there are few rows, the innermost
 // loop. The order of points does not matter to results, only to caches.
 
 #include "backends/host/loop_nest.h"
+#include "backends/host/scratch.h"
 #include "backends/host/split.h"
 #include "core/kernel.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 namespace nitinol::host {
 namespace {
 
 /// Points of the two innermost loops that are too few for a call, and of the third in one.
 constexpr int64_t few_points = 64, items_at_once = 512;
+/// Points of short rows in a call, and those of all that are worth it.
+constexpr int64_t points_at_once = 1024, fewest_points = 2048;
 /// Cuts of the innermost loop are multiples of it, so that pieces stay aligned.
 constexpr int64_t inner_granule = 1024;
 
@@ -88,6 +95,84 @@ class Walk {
   int inner_;
 };
 
+/// Short rows beside operands that repeat.
+class RepeatedRows {
+ public:
+  RepeatedRows(const Kernel& kernel, const Domain& domain) : kernel_(kernel), domain_(domain) {}
+
+  /// Whether that is what they are.
+  [[nodiscard]] bool are_there() const {
+    if (domain_.rank < 2 || row_length() > few_points || rows() < 2 * few_points ||
+        rows() * row_length() < fewest_points)
+      return false;
+    bool is_any = false;
+    for (std::size_t k = 0; k < domain_.operands; ++k) {
+      if (is_same_everywhere(k) || follows(k)) continue;
+      if (!repeats(k)) return false;
+      is_any = true;
+    }
+    return is_any;
+  }
+
+  /// Rows [first, last).
+  void run(const StageCode& code, const Launch& launch, int64_t first, int64_t last) const {
+    const int64_t at_once = points_at_once / row_length();
+    Scratch scratch;
+    char** const memory = scratch.take<char*>(domain_.operands);
+    char** const written = scratch.take<char*>(domain_.operands);  // what memory has copies of
+    for (std::size_t k = 0; k < domain_.operands; ++k) {
+      written[k] = nullptr;
+      memory[k] = nullptr;
+      if (!is_same_everywhere(k) && repeats(k))
+        memory[k] = scratch.take<char>(static_cast<std::size_t>(at_once * row_bytes(k)));
+    }
+    Pointers pointers;
+    while (first < last) {
+      const int64_t count = std::min({last - first, rows() - first % rows(), at_once});
+      seek(domain_, domain_.rank - 1, first, pointers);
+      for (std::size_t k = 0; k < domain_.operands; ++k) {
+        if (memory[k] == nullptr) continue;
+        if (written[k] != pointers[k]) write_out(pointers[k], at_once, row_bytes(k), memory[k]);
+        written[k] = std::exchange(pointers[k], memory[k]);
+      }
+      code.function(code.self,
+                    flat_call(pointers.data(), inner().data(), count * row_length(), launch));
+      first += count;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t last_loop() const { return static_cast<std::size_t>(domain_.rank - 1); }
+  [[nodiscard]] int64_t row_length() const { return domain_.sizes[last_loop()]; }
+  [[nodiscard]] int64_t rows() const { return domain_.sizes[last_loop() - 1]; }
+  [[nodiscard]] const Steps& inner() const { return domain_.steps[last_loop()]; }
+  [[nodiscard]] const Steps& outer() const { return domain_.steps[last_loop() - 1]; }
+  [[nodiscard]] int64_t size(std::size_t k) const {
+    return static_cast<int64_t>(size_of(kernel_.operands[k].dtype));
+  }
+  [[nodiscard]] int64_t row_bytes(std::size_t k) const { return row_length() * size(k); }
+
+  [[nodiscard]] bool is_same_everywhere(std::size_t k) const {
+    return inner()[k] == 0 && outer()[k] == 0;
+  }
+  [[nodiscard]] bool follows(std::size_t k) const {
+    return kernel_.operands[k].role != Role::position && inner()[k] == size(k) &&
+           outer()[k] == row_bytes(k);
+  }
+  [[nodiscard]] bool repeats(std::size_t k) const {
+    return kernel_.operands[k].role == Role::input && inner()[k] == size(k) && outer()[k] == 0 &&
+           !looks_up(kernel_.stages[0], k);
+  }
+
+  static void write_out(const char* row, int64_t times, int64_t bytes, char* to) {
+    for (int64_t i = 0; i < times; ++i, to += bytes)
+      std::memcpy(to, row, static_cast<std::size_t>(bytes));
+  }
+
+  const Kernel& kernel_;
+  const Domain& domain_;
+};
+
 }  // namespace
 
 void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& launch,
@@ -96,6 +181,12 @@ void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& 
   const int64_t rows = domain.count(0, domain.rank - 1);
   const int64_t points = domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
   const int64_t grain = grain_of(kernel);
+  const RepeatedRows repeated(kernel, domain);
+  if (repeated.are_there()) {
+    split(rows, std::max<int64_t>(grain / points, 1), launch.threads,
+          [&](int64_t first, int64_t last) { repeated.run(code, launch, first, last); });
+    return;
+  }
   if (walk.has_items()) {
     const int64_t items = domain.count(0, domain.rank - 2);
     split(items, std::max<int64_t>(grain * items / (rows * points), 1), launch.threads,

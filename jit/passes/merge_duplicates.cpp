@@ -1,7 +1,8 @@
 // Nodes are in topological order, so one walk suffices: when we reach a node its operands already
 // have their final numbers, and two nodes are duplicates exactly if they now look the same.
 //
-// Attributes are compared bit by bit: 0.0 and -0.0 are different, a NaN is the same as itself.
+// Attributes and numbers are compared bit by bit: 0.0 and -0.0 are different, a NaN is the same as
+// itself.
 #include "jit/passes/merge_duplicates.h"
 
 #include "core/hash.h"
@@ -33,14 +34,31 @@ void add_attr(const Attr& attr, Hash& hash) {
   std::visit(Adder{hash}, attr);
 }
 
-std::size_t hash_of(const Node& node) {
+/// A number of the code, of which each x / 2 has its own. It stays one, since another call may have
+/// other numbers and the same kernels; but two ops are the same that take equal ones.
+bool is_number(const Node& node) {
+  return node.kind == Node::Kind::constant && node.constant.internals().is_number();
+}
+
+uint64_t number_of(const Node& node) {
+  return node.constant.internals().number;
+}
+
+std::size_t hash_of(const Graph& graph, const Node& node) {
   Hash hash;
   hash.add(word_of(node.op));
   hash.add(node.repetition);
   hash.add(word_of(node.constant.handle().get()));
-  hash.add_all(node.inputs);
+  for (const Value input : node.inputs)
+    hash.add(is_number(graph[input]) ? number_of(graph[input]) : uint64_t{input});
   for (const Attr& attr : node.attrs) add_attr(attr, hash);
   return hash.result();
+}
+
+bool same_input(const Graph& graph, Value a, Value b) {
+  if (a == b) return true;
+  const Node &x = graph[a], &y = graph[b];
+  return is_number(x) && is_number(y) && x.spec == y.spec && number_of(x) == number_of(y);
 }
 
 bool same_attr(const Attr& a, const Attr& b) {
@@ -49,9 +67,11 @@ bool same_attr(const Attr& a, const Attr& b) {
   return std::bit_cast<uint64_t>(*number) == std::bit_cast<uint64_t>(std::get<double>(b));
 }
 
-bool are_duplicates(const Node& a, const Node& b) {
+bool are_duplicates(const Graph& graph, const Node& a, const Node& b) {
   return a.kind == b.kind && a.op == b.op && a.constant.handle() == b.constant.handle() &&
-         a.repetition == b.repetition && a.inputs == b.inputs &&
+         a.repetition == b.repetition &&
+         std::ranges::equal(a.inputs, b.inputs,
+                            [&](Value x, Value y) { return same_input(graph, x, y); }) &&
          std::ranges::equal(a.attrs, b.attrs, same_attr);
 }
 
@@ -62,13 +82,14 @@ class Seen {
 
   /// The first value that looks like `node`, or `otherwise`, which it becomes.
   Value find(const Graph& graph, const Node& node, Value otherwise) {
-    const std::size_t hash = hash_of(node);
+    const std::size_t hash = hash_of(graph, node);
     std::size_t at = hash;
     for (;; ++at) {
       Value& slot = slots_[at & (slots_.size() - 1)];
       if (slot == 0) slot = otherwise + 1;
       if (slot == otherwise + 1) break;
-      if (hashes_[slot - 1] == hash && are_duplicates(graph[slot - 1], node)) return slot - 1;
+      if (hashes_[slot - 1] == hash && are_duplicates(graph, graph[slot - 1], node))
+        return slot - 1;
     }
     hashes_[otherwise] = hash;
     return otherwise;

@@ -147,11 +147,8 @@ std::vector<int64_t> joined(std::initializer_list<std::vector<int64_t>> lists) {
 }
 
 template <class T>
-void check_product(RandomNumbers& numbers, int64_t round) {
-  const int64_t rank = round % 9;
-  const std::vector<int64_t> sizes = random_sizes(numbers, rank);
-  const Layout a = random_layout(numbers, sizes, true), b = random_layout(numbers, sizes, true),
-               out = random_layout(numbers, sizes, false);
+void check_product(RandomNumbers& numbers, const std::vector<int64_t>& sizes, const Layout& a,
+                   const Layout& b, const Layout& out, bool is_specialised) {
   auto x = numbers.reals<T>(a.span), y = numbers.reals<T>(b.span);
   std::vector<T> expected(static_cast<std::size_t>(out.span), T(77));
   for_each_index(sizes, [&](const std::vector<int64_t>& index) {
@@ -172,11 +169,19 @@ void check_product(RandomNumbers& numbers, int64_t round) {
                          .sizes = sizes,
                          .strides = joined({a.strides, b.strides, out.strides}),
                          .threads = threads,
-                         .is_specialised = round % 2 == 0};
+                         .is_specialised = is_specialised};
       call.run(kernel, with_loops ? Device::Kind::cpu : Device::Kind::reference);
       CHECK(std::memcmp(result.data(), expected.data(), sizeof(T) * result.size()) == 0);
     }
   }
+}
+
+template <class T>
+void check_product(RandomNumbers& numbers, int64_t round) {
+  const std::vector<int64_t> sizes = random_sizes(numbers, round % 9);
+  const Layout a = random_layout(numbers, sizes, true), b = random_layout(numbers, sizes, true),
+               out = random_layout(numbers, sizes, false);
+  check_product<T>(numbers, sizes, a, b, out, round % 2 == 0);
 }
 
 }  // namespace
@@ -188,6 +193,21 @@ TEST_CASE("elementwise kernels visit every point of any strides", "[loop_nest]")
     check_product<float>(numbers, round);
     check_product<double>(numbers, round);
     check_product<int16_t>(numbers, round);
+  }
+}
+
+TEST_CASE("short rows become long ones beside operands that repeat", "[loop_nest]") {
+  RandomNumbers numbers(9);
+  const std::vector<int64_t> sizes = {3, 900, 5};
+  const Layout packed = {{4500, 5, 1}, 13500};
+  const Layout others[] = {{{5, 0, 1}, 15}, {{0, 0, 1}, 5},      {{7, 0, 1}, 19},
+                           {{1, 0, 0}, 3},  {{900, 1, 0}, 2700}, {{4500, 1, 900}, 13500}};
+  for (const Layout& other : others) {
+    CAPTURE(other.strides);
+    check_product<float>(numbers, sizes, packed, other, packed, false);
+    check_product<double>(numbers, sizes, other, packed, packed, true);
+    check_product<int16_t>(numbers, sizes, other, other, packed, false);
+    check_product<float>(numbers, sizes, packed, other, {{5, 15, 1}, 13500}, false);
   }
 }
 

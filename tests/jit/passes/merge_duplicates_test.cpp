@@ -51,11 +51,20 @@ TEST_CASE("merge_duplicates never merges ops with checks", "[jit][pass]") {
   CHECK(merged(text) == text);
 }
 
-TEST_CASE("merge_duplicates does not look at the values of constants", "[jit][pass]") {
-  const std::string text =
-      "a: f32[4] = input; b: f32[] = constant 2; c: f32[] = constant 2; d: f32[4] = mul a b; "
-      "e: f32[4] = mul a c; return d e";
-  CHECK(merged(text) == text);
+TEST_CASE("merge_duplicates shares what has equal numbers, which stay", "[jit][pass]") {
+  CHECK(merged("a: f32[4] = input; b: f32[] = constant 2; c: f32[] = constant 2; d = mul a b; "
+               "e = mul a c; return d e") ==
+        "a: f32[4] = input; b: f32[] = constant 2; c: f32[] = constant 2; d: f32[4] = mul a b; "
+        "return d d");
+  for (const std::string text :
+       {"a: f32[4] = input; b: f32[] = constant 2; c: f32[] = constant 3; d: f32[4] = mul a b; "
+        "e: f32[4] = mul a c; return d e",
+        "a: f32[4] = input; b: f32[] = constant 0; c: f32[] = constant -0; d: f32[4] = mul a b; "
+        "e: f32[4] = mul a c; return d e",
+        "a: f32[4] = input; b: f32[] = constant 2; c: weak f32[] = constant 2; d: f32[4] = mul a "
+        "b; e: f32[4] = mul a c; return d e"}) {
+    CHECK(merged(text) == text);
+  }
 }
 
 TEST_CASE("merge_duplicates merges constants that are the same tensor", "[jit][pass]") {
