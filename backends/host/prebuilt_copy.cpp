@@ -2,6 +2,7 @@
 // output are contiguous in different directions, the copy is a transpose.
 
 #include "backends/host/convert.h"
+#include "backends/host/copy_apart.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
@@ -75,7 +76,12 @@ struct Fill {
 template <class T>
 void copy_piece(const Rectangle& piece) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
-  if (piece.from_inner == size && piece.to_inner == size) {
+  const bool is_contiguous = piece.from_inner == size && piece.to_inner == size;
+  if (is_contiguous && piece.rows > 1 && piece.columns > 0 &&
+      piece.columns * size <= longest_piece) {
+    copy_apart_of(piece.columns * size)(piece.from, piece.from_outer, piece.to, piece.to_outer,
+                                        piece.rows);
+  } else if (is_contiguous) {
     for (int64_t i = 0; i < piece.rows; ++i) {
       copy_bytes(piece.to + i * piece.to_outer, piece.from + i * piece.from_outer,
                  static_cast<std::size_t>(piece.columns * size));
