@@ -92,19 +92,20 @@ struct Job {
 /// Accumulates blocks on one thread.
 class Accumulator {
  public:
-  Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks)
+  [[gnu::always_inline]] Accumulator(const Shared& shared, Scratch& scratch, int64_t blocks)
       : shared_(shared),
         stack_(shared.stack_of(blocks, scratch)),
         values_(scratch.take<void*>(shared.kernel.reductions.size())),
         positions_(scratch.take<int64_t*>(shared.kernel.reductions.size())) {
     if (shared.has_copies) take_copies(scratch);
     if (shared.lanes > 0) take_lanes(scratch);
-    if (!shared.is_lanes && shared.blocks_at_once > 1)
+    if (shared.blocks_at_once > 1 && !shared.is_lanes) [[unlikely]]
       abreast_.emplace(shared.kernel, shared.domain, shared.blocks_at_once, scratch);
   }
 
   /// Blocks [first, last) of a stage; their joined results are then in results(r).
-  void run(const StageInfo& stage, const Job& job, int64_t first, int64_t last) {
+  [[gnu::always_inline]] void run(const StageInfo& stage, const Job& job, int64_t first,
+                                  int64_t last) {
     stack_.clear();
     const int64_t whole = std::min(last, shared_.domain.reduced_size / shared_.block_length);
     for (int64_t block = first; block < last;) {
@@ -114,8 +115,11 @@ class Accumulator {
         visit_lanes(stage, job, block);
       else
         visit(stage, job, block, count);
-      stack_.push(stage.accumulated(), job.rows, count,
-                  shared_.is_lanes ? BlockOrder::counted : BlockOrder::reversed);
+      if (count > 1) [[unlikely]] {
+        const BlockOrder order = shared_.is_lanes ? BlockOrder::counted : BlockOrder::reversed;
+        stack_.join_blocks(stage.accumulated(), job.rows, count, order);
+      }
+      stack_.push(stage.accumulated(), job.rows, count);
       block += count;
     }
     stack_.finish(stage.accumulated(), job.rows);
@@ -124,7 +128,7 @@ class Accumulator {
   [[nodiscard]] BlockStack& stack() { return stack_; }
 
  private:
-  void take_copies(Scratch& scratch) {
+  [[gnu::noinline]] void take_copies(Scratch& scratch) {
     const int64_t points =
         std::min(shared_.block_length, shared_.domain.reduced_size) * shared_.width;
     if (shared_.kernel.reduced_loops > 1)
@@ -133,7 +137,7 @@ class Accumulator {
       turned_ = take_turned(shared_.kernel, shared_.domain, points, scratch);
   }
 
-  void take_lanes(Scratch& scratch) {
+  [[gnu::noinline]] void take_lanes(Scratch& scratch) {
     lanes_ = scratch.take<Lanes>(shared_.kernel.reductions.size());
     const auto values = static_cast<std::size_t>(shared_.lanes * shared_.width);
     for (std::size_t r = 0; r < shared_.kernel.reductions.size(); ++r) {
@@ -165,8 +169,10 @@ class Accumulator {
     }
   }
 
-  void visit(const StageInfo& stage, const Job& job, int64_t block, int64_t count) {
-    if (count > 1 && !shared_.is_lanes) return visit_abreast(stage, job, block, count);
+  [[gnu::always_inline]] void visit(const StageInfo& stage, const Job& job, int64_t block,
+                                    int64_t count) {
+    if (count > 1 && !shared_.is_lanes) [[unlikely]]
+      return visit_abreast(stage, job, block, count);
     const int64_t* const rows = count > 1 ? shared_.block_steps : shared_.row_steps;
     call(stage, job, block * shared_.block_length,
          {.reduced = shared_.reduced_steps,
@@ -175,7 +181,8 @@ class Accumulator {
           .row_count = count > 1 ? count : job.rows});
   }
 
-  void visit_abreast(const StageInfo& stage, const Job& job, int64_t block, int64_t count) {
+  [[gnu::noinline]] void visit_abreast(const StageInfo& stage, const Job& job, int64_t block,
+                                       int64_t count) {
     const int64_t start = block * shared_.block_length;
     Pointers pointers;
     for (std::size_t k = 0; k < shared_.domain.operands; ++k) {
@@ -292,7 +299,7 @@ struct Kept {
 /// Runs jobs one after another; its stages may use all threads.
 class JobRunner {
  public:
-  JobRunner(const Shared& shared, bool is_alone)
+  [[gnu::always_inline]] JobRunner(const Shared& shared, bool is_alone)
       : shared_(shared), is_alone_(is_alone), accumulator_(shared, scratch_, shared.blocks) {
     const Kernel& kernel = shared.kernel;
     const auto width = static_cast<std::size_t>(shared.width);
@@ -326,7 +333,7 @@ class JobRunner {
   }
 
  private:
-  void run_stages() {
+  [[gnu::always_inline]] void run_stages() {
     for (std::size_t s = 0; s < shared_.kernel.stages.size(); ++s) {
       const StageInfo& stage = shared_.stages[s];
       if (stage.stage->level == Stage::Level::row)
@@ -375,7 +382,7 @@ class JobRunner {
                                             .status = shared_.launch.status});
   }
 
-  void run_elements(const StageInfo& stage) {
+  [[gnu::always_inline]] void run_elements(const StageInfo& stage) {
     if (shared_.blocks == 0) return fill_empty(stage);
     if (is_alone_)
       accumulator_.run(stage, job_, 0, shared_.blocks);
@@ -384,7 +391,7 @@ class JobRunner {
     keep_results(stage);
   }
 
-  void fill_empty(const StageInfo& stage) {
+  [[gnu::noinline]] void fill_empty(const StageInfo& stage) {
     accumulator_.stack().clear();
     for (std::size_t i = 0; i < stage.reduction_count; ++i) {
       const std::size_t r = stage.reductions[i];
@@ -408,7 +415,7 @@ class JobRunner {
   }
 
   /// All threads on one stage: each reduces groups of blocks, and the groups join here.
-  void run_groups(const StageInfo& stage) {
+  [[gnu::noinline]] void run_groups(const StageInfo& stage) {
     const int64_t blocks = shared_.blocks;
     const auto group = static_cast<int64_t>(
         std::bit_ceil(static_cast<uint64_t>((blocks + most_groups - 1) / most_groups)));
@@ -449,7 +456,7 @@ class JobRunner {
     stack.clear();
     for (int64_t number = 0; number < groups; ++number) {
       for (std::size_t i = 0; i < stage.reduction_count; ++i) copy(i, number, stack, false);
-      stack.push(stage.accumulated(), job_.rows, 1, BlockOrder::counted);
+      stack.push(stage.accumulated(), job_.rows, 1);
     }
     stack.finish(stage.accumulated(), job_.rows);
   }
