@@ -1,6 +1,7 @@
 // Lines: how routines along one axis walk memory.
 #pragma once
 
+#include "backends/host/transpose.h"
 #include "core/library.h"
 
 #include <algorithm>
@@ -78,5 +79,34 @@ class Lines {
   int64_t width_;   ///< lines in a block but the last along inner_
   int64_t chunks_;  ///< blocks along inner_
 };
+
+/// Contiguous lines (walk.along == 1) to where they lie side by side: element i of line c goes to
+/// to[i * width + c].
+template <class T>
+void read_side_by_side(const T* x, const Lines::Walk& walk, int64_t lines, int64_t size, T* to,
+                       int64_t width) {
+  constexpr auto bytes = static_cast<int64_t>(sizeof(T));
+  transpose({.from = reinterpret_cast<const char*>(x + walk.start),
+             .from_step = walk.across * bytes,
+             .to = reinterpret_cast<char*>(to),
+             .to_step = width * bytes,
+             .rows = size,
+             .columns = lines},
+            sizeof(T));
+}
+
+/// And back.
+template <class T>
+void write_side_by_side(const T* from, int64_t width, int64_t lines, int64_t size, T* out,
+                        const Lines::Walk& walk) {
+  constexpr auto bytes = static_cast<int64_t>(sizeof(T));
+  transpose({.from = reinterpret_cast<const char*>(from),
+             .from_step = width * bytes,
+             .to = reinterpret_cast<char*>(out + walk.start),
+             .to_step = walk.across * bytes,
+             .rows = lines,
+             .columns = size},
+            sizeof(T));
+}
 
 }  // namespace nitinol::host

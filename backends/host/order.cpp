@@ -15,7 +15,6 @@
 #include "backends/host/radix_sort.h"
 #include "backends/host/sorting_network.h"
 #include "backends/host/split.h"
-#include "backends/host/transpose.h"
 #include "backends/host/vector_sort.h"
 
 #include <algorithm>
@@ -304,13 +303,7 @@ class ShortLines {
     const Lines::Walk& walk = block.walks[0];
     if (lines_ < lines_side_by_side) elements_.fill(Stored{});
     if (walk.along == 1) {
-      transpose({.from = reinterpret_cast<const char*>(x + walk.start),
-                 .from_step = walk.across * bytes,
-                 .to = reinterpret_cast<char*>(elements_.data()),
-                 .to_step = lines_side_by_side * bytes,
-                 .rows = size_,
-                 .columns = lines_},
-                sizeof(Stored));
+      read_side_by_side(x, walk, lines_, size_, elements_.data(), lines_side_by_side);
     } else {
       for_each([&](int64_t i, int64_t c) { elements_[place(i, c)] = x[walk.at(i, c)]; });
     }
@@ -326,15 +319,8 @@ class ShortLines {
     if constexpr (floating.contains(dtype)) {
       if (loses_bits()) write_lost(sorted);
     }
-    if (walk.along == 1) {
-      return transpose({.from = reinterpret_cast<const char*>(sorted.data()),
-                        .from_step = lines_side_by_side * bytes,
-                        .to = reinterpret_cast<char*>(out + walk.start),
-                        .to_step = walk.across * bytes,
-                        .rows = lines_,
-                        .columns = size_},
-                       sizeof(Stored));
-    }
+    if (walk.along == 1)
+      return write_side_by_side(sorted.data(), lines_side_by_side, lines_, size_, out, walk);
     for_each([&](int64_t i, int64_t c) { out[walk.at(i, c)] = sorted[place(i, c)]; });
   }
 
@@ -356,8 +342,6 @@ class ShortLines {
   }
 
  private:
-  static constexpr auto bytes = static_cast<int64_t>(sizeof(Stored));
-
   template <class T>
   struct alignas(64) Memory : std::array<T, longest_networked * lines_side_by_side> {
     Memory() {}  // NOLINT: filled by those who use it

@@ -3,7 +3,6 @@
 
 #include "backends/host/convert.h"
 #include "backends/host/copy_apart.h"
-#include "backends/host/per_isa.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
 #include "core/copy_bytes.h"
@@ -45,34 +44,6 @@ void copy_strided(Rectangle piece) {
   }
 }
 
-/// Rows that are read backwards (step -1), or every second element of them (2): a fixed step lets
-/// the compiler vectorise.
-template <class T, int step>
-struct CopyEvery {
-  void operator()(auto, Rectangle piece) const {
-    for (int64_t i = 0; i < piece.rows; ++i) {
-      const char* const __restrict from = piece.from + i * piece.from_outer;
-      char* const __restrict to = piece.to + i * piece.to_outer;
-      for (int64_t j = 0; j < piece.columns; ++j) {
-        constexpr auto size = static_cast<int64_t>(sizeof(T));
-        std::memcpy(to + j * size, from + j * step * size, sizeof(T));
-      }
-    }
-  }
-};
-
-/// Rows of one number each. In the caches 4 MB take half as long by wide vectors.
-template <class T>
-struct Fill {
-  void operator()(auto, const Rectangle& piece) const {
-    for (int64_t i = 0; i < piece.rows; ++i) {
-      T value;
-      std::memcpy(&value, piece.from + i * piece.from_outer, sizeof(T));
-      std::fill_n(reinterpret_cast<T*>(piece.to + i * piece.to_outer), piece.columns, value);
-    }
-  }
-};
-
 template <class T>
 void copy_piece(const Rectangle& piece) {
   constexpr auto size = static_cast<int64_t>(sizeof(T));
@@ -86,9 +57,8 @@ void copy_piece(const Rectangle& piece) {
       copy_bytes(piece.to + i * piece.to_outer, piece.from + i * piece.from_outer,
                  static_cast<std::size_t>(piece.columns * size));
     }
-  } else if (piece.from_inner == 0 && piece.to_inner == size) {
-    PerIsa<Fill<T>, const Rectangle&>::at(current_isa())(piece);
-  } else if (piece.from_outer == size && piece.to_inner == size && piece.rows > 1) {
+  } else if (piece.from_outer == size && piece.from_inner != 0 && piece.to_inner == size &&
+             piece.rows > 1) {
     transpose({.from = piece.from,
                .from_step = piece.from_inner,
                .to = piece.to,
@@ -98,10 +68,12 @@ void copy_piece(const Rectangle& piece) {
                .is_streamed = piece.is_streamed},
               sizeof(T));
     if (piece.is_streamed) finish_streams();
-  } else if (piece.from_inner == -size && piece.to_inner == size) {
-    PerIsa<CopyEvery<T, -1>, Rectangle>::at(current_isa())(piece);
-  } else if (piece.from_inner == 2 * size && piece.to_inner == size) {
-    PerIsa<CopyEvery<T, 2>, Rectangle>::at(current_isa())(piece);
+  } else if (piece.to_inner == size) {
+    const Gather gather = gather_of(dtype_of<T>());  // one number, and some steps, by vectors
+    for (int64_t i = 0; i < piece.rows; ++i) {
+      gather(piece.from + i * piece.from_outer, piece.from_inner, piece.to + i * piece.to_outer,
+             piece.columns);
+    }
   } else {
     copy_strided<T>(piece);
   }

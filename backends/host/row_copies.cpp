@@ -1,5 +1,6 @@
 #include "backends/host/row_copies.h"
 
+#include "backends/host/copy_apart.h"
 #include "core/kernel.h"
 
 #include <algorithm>
@@ -9,28 +10,17 @@ namespace nitinol::host {
 namespace {
 
 /// `count` elements of `size` bytes from or to places `step` bytes apart.
-template <std::size_t size>
-void copy_apart(char* apart, int64_t step, char* packed, int64_t count, bool is_out) {
-  for (int64_t i = 0; i < count; ++i, apart += step, packed += size)
-    std::memcpy(is_out ? apart : packed, is_out ? packed : apart, size);
-}
-
 void copy_run(char* apart, int64_t step, char* packed, int64_t count, int64_t size, bool is_out) {
   if (step == size) {
     std::memcpy(is_out ? apart : packed, is_out ? packed : apart,
                 static_cast<std::size_t>(count * size));
     return;
   }
-  switch (size) {
-    case 1:
-      return copy_apart<1>(apart, step, packed, count, is_out);
-    case 2:
-      return copy_apart<2>(apart, step, packed, count, is_out);
-    case 4:
-      return copy_apart<4>(apart, step, packed, count, is_out);
-    default:
-      return copy_apart<8>(apart, step, packed, count, is_out);
-  }
+  const CopyApart copy = copy_apart_of(size);
+  if (is_out)
+    copy(packed, size, apart, step, count);
+  else
+    copy(apart, step, packed, size, count);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "backends/host/lines.h"
 #include "backends/host/per_isa.h"
 #include "backends/host/split.h"
-#include "backends/host/transpose.h"
 #include "core/join_logarithms.h"
 #include "core/joins.h"
 #include "core/native.h"
@@ -161,47 +160,6 @@ inline void add_up_run(const typename Elements<dtype>::Stored* x,
   }
 }
 
-/// Lines of a block that lie one after another, turned, so that vectors run across them; and room
-/// for their sums.
-template <class Stored>
-class TurnedLines {
- public:
-  TurnedLines(int64_t lines, int64_t size) : lines_(lines), size_(size) {}  // NOLINT: of memory
-
-  void read(const Stored* x, const Lines::Walk& walk) {
-    transpose({.from = reinterpret_cast<const char*>(x + walk.start),
-               .from_step = walk.across * bytes,
-               .to = reinterpret_cast<char*>(values_.data()),
-               .to_step = lines_ * bytes,
-               .rows = size_,
-               .columns = lines_},
-              sizeof(Stored));
-  }
-
-  [[nodiscard]] const Stored* values() const { return values_.data(); }
-  [[nodiscard]] Stored* sums() { return sums_.data(); }
-  [[nodiscard]] Lines::Block block() const {
-    const Lines::Walk walk = {.start = 0, .along = lines_, .across = 1};
-    return {.lines = lines_, .walks = {walk, walk, walk}};
-  }
-
-  void write_sums(Stored* out, const Lines::Walk& walk) const {
-    transpose({.from = reinterpret_cast<const char*>(sums_.data()),
-               .from_step = lines_ * bytes,
-               .to = reinterpret_cast<char*>(out + walk.start),
-               .to_step = walk.across * bytes,
-               .rows = lines_,
-               .columns = size_},
-              sizeof(Stored));
-  }
-
- private:
-  static constexpr auto bytes = static_cast<int64_t>(sizeof(Stored));
-
-  const int64_t lines_, size_;
-  alignas(64) std::array<Stored, Lines::most * Lines::short_line> values_, sums_;
-};
-
 /// All lines of a block. `has_vectors`: those side by side are worth code of their own.
 template <Combine c, DType dtype, bool has_vectors>
 inline void add_up_lines(const typename Elements<dtype>::Stored* x,
@@ -221,16 +179,22 @@ inline void add_up_lines(const typename Elements<dtype>::Stored* x,
       add_up_line<c, dtype>(x + from.at(0, line), out + to.at(0, line), size);
     return;
   }
-  TurnedLines<typename Elements<dtype>::Stored> turned(block.lines, size);
-  if (is_turned) turned.read(x, from);
-  const Lines::Block visited = is_turned ? turned.block() : block;
-  const auto* const values = is_turned ? turned.values() : x;
-  auto* const sums = is_turned ? turned.sums() : out;
+  // So that vectors run across them.
+  struct alignas(64) Memory {
+    std::array<typename Elements<dtype>::Stored, Lines::most * Lines::short_line> values, sums;
+    Memory() {}  // NOLINT: filled below
+  } memory;
+  if (is_turned) read_side_by_side(x, from, block.lines, size, memory.values.data(), block.lines);
+  const Lines::Walk walk = {.start = 0, .along = block.lines, .across = 1};
+  const Lines::Block visited =
+      is_turned ? Lines::Block{.lines = block.lines, .walks = {walk, walk, walk}} : block;
+  const auto* const values = is_turned ? memory.values.data() : x;
+  auto* const sums = is_turned ? memory.sums.data() : out;
   if (has_vectors && visited.walks[0].across == 1 && visited.walks[1].across == 1)
     add_up_block<c, dtype, true>(values, sums, visited, size);
   else
     add_up_block<c, dtype, false>(values, sums, visited, size);
-  if (is_turned) turned.write_sums(out, to);
+  if (is_turned) write_side_by_side(sums, block.lines, block.lines, size, out, to);
 }
 
 template <DType dtype>

@@ -66,40 +66,23 @@ struct SortPositions {
   }
 };
 
+}  // namespace
+
 template <class K>
-void sort_columns(K* keys, int64_t size) {
+void network_sort(K* keys, int64_t size) {
   PerIsa<Sort<K>, K*, int64_t>::at(current_isa())(keys, size);
 }
 
 template <class K>
-void sort_columns(K* keys, K* positions, int64_t size) {
+void network_sort(K* keys, K* positions, int64_t size) {
   PerIsa<SortPositions<K>, K*, K*, int64_t>::at(current_isa())(keys, positions, size);
 }
 
-}  // namespace
-
-void network_sort(uint8_t* keys, int64_t size) {
-  sort_columns(keys, size);
-}
-
-void network_sort(uint16_t* keys, int64_t size) {
-  sort_columns(keys, size);
-}
-
-void network_sort(uint32_t* keys, int64_t size) {
-  sort_columns(keys, size);
-}
-
-void network_sort(uint64_t* keys, int64_t size) {
-  sort_columns(keys, size);
-}
-
-void network_sort(uint32_t* keys, uint32_t* positions, int64_t size) {
-  sort_columns(keys, positions, size);
-}
-
-void network_sort(uint64_t* keys, uint64_t* positions, int64_t size) {
-  sort_columns(keys, positions, size);
-}
+template void network_sort(uint8_t* keys, int64_t size);
+template void network_sort(uint16_t* keys, int64_t size);
+template void network_sort(uint32_t* keys, int64_t size);
+template void network_sort(uint64_t* keys, int64_t size);
+template void network_sort(uint32_t* keys, uint32_t* positions, int64_t size);
+template void network_sort(uint64_t* keys, uint64_t* positions, int64_t size);
 
 }  // namespace nitinol::host

@@ -9,14 +9,14 @@ namespace nitinol::host {
 /// Lines at a time, and keys of each at most: beyond, sorting one line by vectors is faster.
 inline constexpr int64_t lines_side_by_side = 32, longest_networked = 64;
 
-/// Sorts each column of keys[size][lines_side_by_side], the smallest first.
-void network_sort(uint8_t* keys, int64_t size);
-void network_sort(uint16_t* keys, int64_t size);
-void network_sort(uint32_t* keys, int64_t size);
-void network_sort(uint64_t* keys, int64_t size);
+/// Sorts each column of keys[size][lines_side_by_side], the smallest first. For unsigned integers
+/// of 8 to 64 bits.
+template <class K>
+void network_sort(K* keys, int64_t size);
 
-/// The same, and `positions` moves along: what was where. Equal keys keep their order.
-void network_sort(uint32_t* keys, uint32_t* positions, int64_t size);
-void network_sort(uint64_t* keys, uint64_t* positions, int64_t size);
+/// The same, and `positions` moves along: what was where. Equal keys keep their order. For 32 and
+/// 64 bits.
+template <class K>
+void network_sort(K* keys, K* positions, int64_t size);
 
 }  // namespace nitinol::host
