@@ -10,10 +10,10 @@
 #include "core/result_check.h"
 #include "core/stack.h"
 #include "eager/argument.h"
-#include "eager/channels_last.h"
 #include "eager/composite.h"
 #include "eager/elements.h"
 #include "eager/launch.h"
+#include "eager/memory_order.h"
 #include "eager/promotion.h"
 
 #include <fmt/format.h>
@@ -31,8 +31,8 @@ bool is_tracked(Inputs inputs) {
   return std::ranges::any_of(inputs, tracks);
 }
 
-/// What an earlier call of this function did; undefined if none did. (Images match as what lies in
-/// memory, below run_channels_last(): the op itself is noted of none.)
+/// What an earlier call of this function did; undefined if none did. (What lies in another
+/// order matches as it lies, below run_in_order(): the op itself is noted of none.)
 [[gnu::noinline]] Tensor matched(PendingCall& call, const Op& op, Inputs inputs,
                                  const Attrs& attrs) {
   Tensor result = call.match(op, inputs, attrs);
@@ -100,9 +100,9 @@ Tensor run(const Op& op, Inputs inputs, const Attrs& attrs) {
     if (Tensor result = matched(*call, op, inputs, attrs); result.is_defined()) return result;
   }
   const Spec spec = op.infer(op, inputs, attrs);
-  Tensor result = eager::keeps_channels_last(op, inputs, spec)
-                      ? eager::run_channels_last(op, inputs, attrs, spec)
-                      : current().run(op, inputs, attrs, spec);
+  const Dims order = eager::memory_order(op, inputs, spec);
+  Tensor result = order.empty() ? current().run(op, inputs, attrs, spec)
+                                : eager::run_in_order(order, op, inputs, attrs, spec);
   if (is_tracked(inputs)) note_gradient(op, inputs, attrs, result);
   return result;
 }

@@ -11,6 +11,7 @@ Map broadcast_to(const Node& reader) {
 }
 
 std::optional<Access> through(const Access& access, const Map& map, DType dtype) {
+  if (!map.order.empty()) return Access{map.shape, along(access.strides, map.order), access.offset};
   if (map.view == nullptr) {
     Shape shape = access.shape;
     Strides strides = access.strides;
@@ -65,6 +66,31 @@ std::vector<Value> bases_of(const Graph& graph) {
     bases[v] = is_view(node) ? bases[node.inputs[0]] : v;
   }
   return bases;
+}
+
+std::optional<Dims> order_of_axes(const Shape& shape, const std::vector<Map>& maps) {
+  const Access whole = {shape, strides_of(shape), 0};
+  const std::optional<Access> seen = through(whole, maps, f32);
+  if (!seen || seen->offset != 0 || seen->shape.size() != shape.size()) return std::nullopt;
+  Dims order, left;  // those of size 1 are left, and come as they are
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 1) left.push_back(axis);
+  }
+  int ones = 0;
+  for (int i = 0; i < seen->shape.size(); ++i) {
+    if (seen->shape[i] == 1) {
+      if (ones == left.size()) return std::nullopt;
+      order.push_back(left[ones++]);
+      continue;
+    }
+    int axis = 0;
+    while (axis < shape.size() && (shape[axis] != seen->shape[i] || contains(order, axis) ||
+                                   whole.strides[axis] != seen->strides[i]))
+      ++axis;
+    if (axis == shape.size()) return std::nullopt;
+    order.push_back(axis);
+  }
+  return order;
 }
 
 bool is_identity(const Shape& from, const std::vector<Map>& maps, const Shape& to) {

@@ -37,11 +37,13 @@ struct Access {
   int64_t offset = 0;
 };
 
-/// A step from the shape of a value to the shape of its reader: a view node, or a broadcast.
+/// A step from the shape of a value to the shape of its reader: a view node, axes in another order,
+/// or a broadcast.
 struct Map {
-  const Node* view = nullptr;  ///< null: broadcast to `shape`
+  const Node* view = nullptr;  ///< null: one of the others
   Shape shape;
   bool leads = false;  ///< of a broadcast: the value's axes are the first of `shape`, not the last
+  Dims order = {};     ///< axis i is the value's axis order[i]; empty: a broadcast
 };
 
 /// How an elementwise node, or the indices of an index op, are read from what has their shape.
@@ -62,6 +64,9 @@ struct Map {
 /// How `value`, perhaps a view, lies in the memory of its base; nothing if strides cannot express
 /// that.
 [[nodiscard]] std::optional<Access> memory_access(const Graph& graph, Value value);
+
+/// The order in which `maps` show the axes of a value of this shape, if that is all they do.
+[[nodiscard]] std::optional<Dims> order_of_axes(const Shape& shape, const std::vector<Map>& maps);
 
 /// True if reading a contiguous tensor of `from` through `maps` visits the points of `to` in the
 /// same order: the two have the same elements at the same places, but for dimensions of size 1.

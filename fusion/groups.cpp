@@ -155,6 +155,39 @@ bool reads_rows(const Graph& graph, const Group& group, Value made, const std::v
   return true;
 }
 
+/// True if what is seen of `made` through `maps` at each point of `seen` is what is made there.
+bool sees_present_points(const Graph& graph, const Member& made, const std::vector<Map>& maps,
+                         const Shape& seen) {
+  const Shape& shape = graph[made.value].spec.shape;
+  if (made.maps.empty()) return is_identity(shape, maps, seen);
+  const Access whole = {shape, strides_of(shape), 0};
+  const std::optional<Access> read = through(whole, maps, f32);
+  const std::optional<Access> present = through(whole, made.maps, f32);
+  return read && present && read->offset == present->offset &&
+         squeezed(read->shape) == squeezed(present->shape) && squeezed(*read) == squeezed(*present);
+}
+
+/// The reader, elementwise, at the points of the producer's domain, if it reads all of `made`, or a
+/// value of each row, with axes in another order than that.
+std::optional<Group> in_order_of(const Graph& graph, const Group& producer, const Member& made,
+                                 const Reading& reading) {
+  const Shape& shape = graph[made.value].spec.shape;
+  const Shape& points = graph[reading.v].spec.shape;
+  const std::optional<Dims> order = order_of_axes(shape, reading.maps);
+  if (producer.order != Order::lanes || !order || order->size() != points.size() ||
+      !order_of_axes(shape, made.maps) || !all_have_shape(graph, reading.reader, points))
+    return std::nullopt;
+  Dims back = *order;
+  for (int i = 0; i < order->size(); ++i) back[(*order)[i]] = i;
+  std::vector<Map> maps = {{.view = nullptr, .shape = along(points, back), .order = back}};
+  maps.insert(maps.end(), made.maps.begin(), made.maps.end());
+  const std::optional<Access> seen = through(Access{points, strides_of(points), 0}, maps, f32);
+  if (!seen || squeezed(seen->shape) != squeezed(producer.domain)) return std::nullopt;
+  Group moved = reading.reader;
+  for (Member& member : moved.members) member.maps = maps;
+  return moved;
+}
+
 }  // namespace
 
 Order reduction_order_for(const Shape& shape, const Dims& axes) {
@@ -229,14 +262,13 @@ std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
                             const std::vector<int>& uses, const Reading& reading) {
   const Group &reader = reading.reader, &producer = reading.producer;
   const Member &reads = *reader.find(reading.v), &made = *producer.find(reading.made);
-  if (!made.maps.empty()) return std::nullopt;
   const Node& node = graph[reading.v];
   std::vector<Map> maps = reading.maps;
   if (!reduces(node)) maps.push_back(broadcast_to(node));
   const bool reads_elements = reduces(node) || reads.level == Level::element;
   const bool is_element = made.level == Level::element;
   const Shape& seen = shape_seen(graph, node);
-  const bool same_points = is_identity(graph[reading.made].spec.shape, maps, seen);
+  const bool same_points = sees_present_points(graph, made, maps, seen);
   const auto unite = [&](const Group& main, const Group& other, std::optional<Level> level) {
     return united(graph, bases, main, other, level);
   };
@@ -244,11 +276,13 @@ std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
 
   if (producer.order != Order::none && reader.order == Order::none) {
     // The reader, elementwise, takes part in the reduction that makes what it reads.
-    if (has_maps(reader) || (is_element && !same_points)) return std::nullopt;
-    if (is_element) return unite(producer, reader, Level::element);
-    if (same_points && reader.domain == row_shape(producer))
+    if (has_maps(reader)) return std::nullopt;
+    if (is_element && same_points) return unite(producer, reader, Level::element);
+    if (!is_element && same_points && reader.domain == row_shape(producer))
       return unite(producer, reader, Level::row);
-    return sees_its_row() ? unite(producer, reader, Level::element) : std::nullopt;
+    if (!is_element && sees_its_row()) return unite(producer, reader, Level::element);
+    const std::optional<Group> moved = in_order_of(graph, producer, made, reading);
+    return moved ? unite(producer, *moved, Level::element) : std::nullopt;
   }
   if (producer.order != Order::none) {  // two reductions, over one domain
     if (reader.domain != producer.domain || reader.reduced != producer.reduced ||
@@ -259,10 +293,15 @@ std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
                                                            : true;
     return is_at_hand ? unite(reader, producer, std::nullopt) : std::nullopt;
   }
+  if (!made.maps.empty()) return std::nullopt;
   if (same_points && reads.maps.empty())
     return unite(reader, producer, reads_elements ? Level::element : Level::row);
-  if (!reads_elements || has_checks(graph, producer) || !is_private(graph, uses, reading) ||
-      !all_have_shape(graph, producer, graph[reading.made].spec.shape))
+  const Shape& shape = graph[reading.made].spec.shape;
+  if (!reads_elements || !all_have_shape(graph, producer, shape)) return std::nullopt;
+  // Each point is visited once, so that others may read what is made there.
+  const bool visits_all =
+      reader.order == Order::lanes && !has_maps(producer) && order_of_axes(shape, maps).has_value();
+  if (!visits_all && (has_checks(graph, producer) || !is_private(graph, uses, reading)))
     return std::nullopt;
   Group moved = producer;
   for (Member& member : moved.members) {

@@ -124,9 +124,10 @@ Expr position(Draft& draft, const Member& member) {
 void write_store(Draft& draft, const Member& member, const Expr& result) {
   const Node& node = draft.graph[member.value];
   const Piece place = place_of(draft.graph, draft.fusion.pieces, member.value);
+  const Access access = *through(place.access, member.maps, node.spec.dtype);
   const uint16_t operand =
-      add(draft, Role::output, node.spec.dtype, memory(place.whole, place.access.offset),
-          over_loops(draft, place.access, member.level == Stage::Level::element));
+      add(draft, Role::output, node.spec.dtype, memory(place.whole, access.offset),
+          over_loops(draft, access, member.level == Stage::Level::element));
   draft.now.stage.sinks.push_back({Sink::Kind::store, operand, result.id});
 }
 

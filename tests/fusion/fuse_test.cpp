@@ -310,6 +310,21 @@ TEST_CASE("checks of elements are members of groups, calls with checks are not",
                "return d") == "neg");
 }
 
+TEST_CASE("what has its axes in another order than its rows takes part in them", "[jit][fusion]") {
+  // x - sum(x) of a matrix that lies column after column: "-" is applied to x as it lies.
+  const std::string centred =
+      "a: f32[3, 4] = input; m = sum a axes=[1] keepdims=true; x = permute a axes=[1, 0]; "
+      "n = permute m axes=[1, 0]; d = sub x n; ";
+  CHECK(groups(centred + "return d") == "sum sub");
+  CHECK(groups(centred + "e = exp d; return e") == "sum sub exp");
+  CHECK(groups(centred + "e = exp d; f = permute e axes=[1, 0]; "
+                         "s = sum f axes=[1] keepdims=true; g = mul e e; return g s") ==
+        "sum sub exp sum mul");
+  // Sums down the columns: it would be visited across.
+  CHECK(groups("a: f32[3, 4] = input; m = sum a axes=[0] keepdims=true; x = permute a axes=[1, 0]; "
+               "n = permute m axes=[1, 0]; d = sub x n; return d") == "sum | sub");
+}
+
 TEST_CASE("what several reductions of one kernel read through views is made there",
           "[jit][fusion]") {
   const std::string sums =
@@ -317,12 +332,17 @@ TEST_CASE("what several reductions of one kernel read through views is made ther
       "s = sum c axes=[1] keepdims=false; d = mul b b; e = permute d axes=[1, 0]; "
       "t = sum e axes=[1] keepdims=false; ";
   CHECK(groups(sums + "u = sub s t; return u") == "exp sum mul sum sub");
-  CHECK(groups(sums + "return s t") == "exp mul | sum | sum");
-  // Somebody else reads it, too; or through another view.
-  CHECK(groups(sums + "u = sub s t; v = matmul b c; return u v") == "exp mul | sum sum sub");
+  CHECK(groups(sums + "return s t") == "exp sum mul sum");
+  // Somebody else reads it, too: it is stored there; or through another view.
+  CHECK(groups(sums + "u = sub s t; v = matmul b c; return u v") == "exp sum mul sum sub");
   CHECK(groups("a: f32[4, 4] = input; b = exp a; c = permute b axes=[1, 0]; "
                "s = sum c axes=[1] keepdims=false; t = sum b axes=[1] keepdims=false; "
                "u = sub s t; return u") == "exp sum | sum sub");
+  // Down the first axis it would be visited across.
+  const std::string down =
+      "a: f32[3, 4] = input; b = exp a; c = permute b axes=[1, 0]; "
+      "s = sum c axes=[0] keepdims=false; d = mul b b; return d s";
+  CHECK(groups(down) == "exp mul | sum");
   const auto spread = [](const Tensor& x) -> Tensor {
     const Tensor y = exp(permute(x, {0, 3, 1, 2}));
     return sum(y * y, {2, 3}) - square(sum(y, {2, 3}));
