@@ -19,6 +19,7 @@
 #include "eager/all_ops.h"
 #include "eager/at_hand.h"
 #include "eager/infer.h"
+#include "eager/row_view.h"
 #include "fusion/groups.h"
 #include "fusion/one_op.h"
 
@@ -228,32 +229,6 @@ Nest elementwise_loops(const Op& op, Inputs inputs, const TensorData& out) {
 
 // ---- reductions
 
-/// `x` with sizes 1 dropped, and the rows before the reduced axes.
-struct RowView {
-  Shape shape;
-  Strides strides;
-  int rows = 0;
-};
-
-RowView rows_first(const Tensor& x, const Dims& axes) {
-  const TensorData& data = x.internals();
-  RowView view;
-  for (const bool is_reduced : {false, true}) {
-    for (int i = 0; i < x.rank(); ++i) {
-      const bool in_axes = std::ranges::find(axes, i) != axes.end();
-      if (data.spec.shape[i] == 1 || in_axes != is_reduced) continue;
-      view.shape.push_back(data.spec.shape[i]);
-      view.strides.push_back(data.strides[i]);
-      if (!is_reduced) ++view.rows;
-    }
-  }
-  return view;
-}
-
-bool reduced_dims_merge(const RowView& view) {
-  return walks_as_one(view.shape, view.strides, static_cast<std::size_t>(view.rows));
-}
-
 /// True if the innermost loop jumps through memory that another loop would walk element by element
 /// (a transposed operand). Copying first is faster then: sum over the first axis of a transposed
 /// 1000 by 1000 float32, 365 us without and 230 us with (November 2026, one thread).
@@ -263,21 +238,15 @@ bool is_transposed(const RowView& view, Order order) {
   return std::ranges::find(view.strides, 1) != view.strides.end();
 }
 
-/// Loops over what is reduced, merged, in the rows of the view, and over the results, which follow
-/// each other.
+/// Loops over what is reduced, merged, in the rows of the view, and over the results.
 Nest reduction_loops(const RowView& view) {
   Nest nest;
   nest.sizes = view.shape;
-  Strides from = view.strides;
+  Strides from = view.strides, to = view.results;
   if (view.rows == view.shape.size()) {  // one element
     nest.sizes.push_back(1);
     from.push_back(0);
-  }
-  Strides to = Dims::filled(from.size(), 0);
-  int64_t results = 1;
-  for (int i = view.rows - 1; i >= 0; --i) {
-    to[i] = results;
-    results *= view.shape[i];
+    to.push_back(0);
   }
   nest.strides.push_back(from);
   nest.strides.push_back(to);
@@ -430,6 +399,10 @@ Tensor compute_alike(const Op& op, Inputs inputs) {
 void reduce_into(const Op& op, const Tensor& x, const Dims& axes, const Tensor& out) {
   Order order = fusion::reduction_order_for(x.shape(), axes);
   RowView view = rows_first(x, axes);
+  if (!is_arg(op.combine) && !depends_on_order({op.combine, compute_type(x.dtype())})) {
+    follow_memory(view, op.combine);
+    order = lies_along(view) ? Order::lanes : Order::sequential;
+  }
   Tensor source = x;
   const int across = rows_across(op, x, view, order);
   const bool is_turned = turns_rows(x, view, order);

@@ -14,6 +14,8 @@ namespace {
 
 constexpr float inf = std::numeric_limits<float>::infinity();
 
+using Reduce = Tensor(const Tensor& x, const Axes& axes, KeepDims keep);
+
 }  // namespace
 
 TEST_CASE("integers and booleans are summed as int64", "[eager][reduce]") {
@@ -59,6 +61,33 @@ TEST_CASE("positions over several axes count row by row", "[eager][reduce]") {
   CHECK_THROWS_AS(argmin(x, {0, 3}), Error);
   const auto f = compile([](const Tensor& v) { return argmax(v * 2, {0, 2}, keepdims); });
   for (int i = 0; i < 3; ++i) CHECK(same_bits(f(x), argmax(x, {0, 2}, keepdims)));
+}
+
+TEST_CASE("what reductions give does not depend on how their operand lies", "[eager][reduce]") {
+  constexpr int64_t bits = 0x2545f4914f6cdd1d;
+  const Tensor i = remainder(arange(9 * 40 * 70) * bits, 1000) - 500;
+  for (const DType dtype : {f32, i64, boolean}) {
+    Tensor whole = reshape(dtype == boolean ? i > 490 : cast(i, dtype), {9, 40, 70});
+    if (dtype == f32) whole = where(whole == 7, std::nanf(""), whole * 0.1F);
+    const auto part = [&](const Range& range) { return slice(whole, 2, range); };
+    const std::vector<Tensor> operands = {whole,
+                                          permute(whole, {2, 1, 0}),
+                                          permute(whole, {1, 2, 0}),
+                                          permute(part({.start = 3, .stop = 50}), {0, 2, 1}),
+                                          transpose(part({.step = 2}), 0, 2),
+                                          flip(permute(whole, {0, 2, 1}), 1),
+                                          expand(part({.stop = 1}), {9, 40, 70}),
+                                          permute(expand(slice(whole, 0, {.stop = 1}), {9, 40, 70}),
+                                                  {2, 0, 1})};
+    for (const Tensor& x : operands) {
+      const Tensor packed = copy(x);
+      for (const Dims& axes : std::vector<Dims>{{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}}) {
+        for (Reduce* const reduce : {&max, &min, &sum, &prod, &any, &all})
+          CHECK(same_bits(reduce(x, axes, KeepDims::no), reduce(packed, axes, KeepDims::no)));
+        if (dtype != boolean) CHECK(same_bits(argmax(x, axes), argmax(packed, axes)));
+      }
+    }
+  }
 }
 
 TEST_CASE("logsumexp is right at infinities", "[eager][statistics]") {
