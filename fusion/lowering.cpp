@@ -67,12 +67,25 @@ void run_across(Kernel& kernel, Loops& nest, const DeviceLimits& limits, bool is
   nest.move_before_last(rows);
 }
 
+/// Whether an elementwise operand, as a transposed one, lies across rows that are worth turning.
+bool lies_across(const Kernel& kernel, const Loops& nest, std::size_t k) {
+  constexpr int64_t fewest = 8;
+  const int inner = nest.sizes.size() - 1;
+  return kernel.order == Order::none && kernel.operands[k].role == Role::input && inner > 0 &&
+         nest.strides[k][inner - 1] == 1 && nest.strides[k][inner] > 1 &&
+         nest.sizes[inner] >= fewest && nest.sizes[inner - 1] >= fewest &&
+         !looks_up(kernel.stages[0], k);
+}
+
 /// How an operand moves along the innermost loop. What Order::turned finds row by row is turned,
-/// as what lies along for Order::sequential, and what Order::across keeps lies across. What does
-/// not walk the reduced loops as one is brought into rows.
+/// as what lies along for Order::sequential or across for Order::none, and what Order::across keeps
+/// lies across. What does not walk the reduced loops as one is brought into rows. One op alone has
+/// native loops, which turn their operands themselves.
 StrideClass inner_class(const Kernel& kernel, const Loops& nest, std::size_t k, int inner,
-                        const DeviceLimits& limits) {
+                        const DeviceLimits& limits, bool is_one_op) {
   const Dims& strides = nest.strides[k];
+  if (!is_one_op && limits.rows_of_vectors > 0 && lies_across(kernel, nest, k))
+    return StrideClass::one;
   const auto first_reduced = static_cast<std::size_t>(nest.sizes.size() - kernel.reduced_loops);
   if (!walks_as_one(nest.sizes, strides, first_reduced)) return StrideClass::one;
   const bool lies_along =
@@ -108,7 +121,7 @@ void arrange_loops(Lowered& out, const Dims& sizes, int reduced, std::vector<Dim
     const Role role = operands[k].role;
     if (role == Role::position) operands[k].inner = class_of(strides_of_k[inner]);
     if (role != Role::position && role != Role::scalar)
-      operands[k].inner = inner_class(out.kernel, nest, k, inner, limits);
+      operands[k].inner = inner_class(out.kernel, nest, k, inner, limits, is_one_op);
     out.strides.insert(out.strides.end(), strides_of_k.begin(), strides_of_k.end());
     out.offsets.push_back(
         out.origins[k].kind == OperandOrigin::Kind::position ? out.origins[k].offset : 0);

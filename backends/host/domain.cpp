@@ -48,12 +48,14 @@ bool is_used(const Kernel& kernel, std::size_t k, Stage::Level level) {
 }
 
 /// The first operand whose steps along the innermost loop are not of its class, or -1.
-int first_misfit(const Kernel& kernel, const Launch& launch, const Steps& steps,
-                 const Steps& reduced_steps) {
+int first_misfit(const Kernel& kernel, const Launch& launch, const Domain& domain,
+                 const Steps& steps) {
+  const Steps& reduced_steps = domain.reduced_steps;
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     const Operand& operand = kernel.operands[k];
     if (operand.role == Role::scalar || fits(operand, steps[k])) continue;
     if (kernel.order == Order::turned && reduced_steps[k] != 0 && steps[k] != 0) continue;
+    if (lies_across(kernel, domain, k)) continue;
     if (kernel.order == Order::across && operand.role == Role::scratch) continue;
     if (operand.inner == StrideClass::one && walks_apart(kernel, launch, k)) continue;
     const bool lies_along = reduced_steps[k] == unit_of(operand) && operand.role == Role::input;
@@ -131,7 +133,7 @@ void check_innermost(const Kernel& kernel, const Launch& launch, const Domain& d
   if (!is_row_loop && domain.reduced_size <= 1) return;
   const Steps& inner =
       is_row_loop ? domain.steps[static_cast<std::size_t>(domain.rank - 1)] : domain.reduced_steps;
-  const int misfit = first_misfit(kernel, launch, inner, domain.reduced_steps);
+  const int misfit = first_misfit(kernel, launch, domain, inner);
   if (misfit < 0) return;
   reject(kernel, fmt::format("operand {} has an innermost step of {}", misfit,
                              inner[static_cast<std::size_t>(misfit)]));
@@ -170,6 +172,16 @@ bool walks_apart(const Kernel& kernel, const Launch& launch, std::size_t operand
   const std::size_t loops = launch.sizes.size();
   return !walks_as_one(launch.sizes, launch.strides.subspan(operand * loops, loops),
                        loops - kernel.reduced_loops);
+}
+
+bool lies_across(const Kernel& kernel, const Domain& domain, std::size_t operand) {
+  const Operand& of = kernel.operands[operand];
+  if (kernel.order != Order::none || domain.rank < 2 || of.role != Role::input ||
+      of.inner != StrideClass::one || looks_up(kernel.stages[0], operand))
+    return false;
+  const auto last = static_cast<std::size_t>(domain.rank - 1);
+  return domain.steps[last][operand] != unit_of(of) &&
+         domain.steps[last - 1][operand] == unit_of(of);
 }
 
 void seek(const Domain& domain, int loops, int64_t index, Pointers& pointers) {

@@ -51,6 +51,10 @@ void make_domain(const Kernel& kernel, const Launch& launch, Domain& domain);
 /// Whether an input or output of Kernel::reduced_loops does not walk them as one loop.
 [[nodiscard]] bool walks_apart(const Kernel& kernel, const Launch& launch, std::size_t operand);
 
+/// Whether the elements of an input of Order::none lie side by side along the loop before the
+/// innermost one, where code expects them so along the innermost.
+[[nodiscard]] bool lies_across(const Kernel& kernel, const Domain& domain, std::size_t operand);
+
 /// Pointers at the point whose linear number in loops [0, loops) is `index`, all other indices
 /// zero.
 void seek(const Domain& domain, int loops, int64_t index, Pointers& pointers);

@@ -2,7 +2,8 @@
 // short, as of x[100000, 3, 3] and its transposed matrices, it visits the innermost one and the
 // third, some of it at a time, for each index of the second. Short rows that follow each other in
 // memory beside operands that are the same for all of them, as of x[100000, 3] - mean[3], become
-// long ones: these operands are written out some times.
+// long ones: these operands are written out some times. Operands that lie across the rows, as
+// transposed ones, are turned, a block at a time.
 //
 // Threads share the rows (all loops but the innermost), or, where there are few rows, the innermost
 // loop. The order of points does not matter to results, only to caches.
@@ -10,6 +11,7 @@
 #include "backends/host/loop_nest.h"
 #include "backends/host/scratch.h"
 #include "backends/host/split.h"
+#include "backends/host/transpose.h"
 #include "core/kernel.h"
 
 #include <algorithm>
@@ -25,6 +27,8 @@ constexpr int64_t few_points = 64, items_at_once = 512;
 constexpr int64_t points_at_once = 1024, fewest_points = 2048;
 /// Cuts of the innermost loop are multiples of it, so that pieces stay aligned.
 constexpr int64_t inner_granule = 1024;
+/// A block of rows that is turned: of most types a line of the cache of each column.
+constexpr int64_t turned_rows = 16, turned_columns = 64;
 
 class Walk {
  public:
@@ -173,6 +177,78 @@ class RepeatedRows {
   const Domain& domain_;
 };
 
+/// Rows of which some operands lie across.
+class TurnedRows {
+ public:
+  TurnedRows(const Kernel& kernel, const Domain& domain) : kernel_(kernel), domain_(domain) {}
+
+  [[nodiscard]] bool are_there() const {
+    for (std::size_t k = 0; k < domain_.operands; ++k) {
+      if (lies_across(kernel_, domain_, k)) return true;
+    }
+    return false;
+  }
+
+  /// Of up to turned_rows rows each.
+  [[nodiscard]] int64_t blocks() const {
+    return domain_.count(0, domain_.rank - 2) * blocks_of_plane();
+  }
+  [[nodiscard]] int64_t row_length() const { return domain_.sizes[last_loop()]; }
+
+  /// Blocks [first, last).
+  void run(const StageCode& code, const Launch& launch, int64_t first, int64_t last) const {
+    Scratch scratch;
+    char** const memory = scratch.take<char*>(domain_.operands);
+    Steps outer = domain_.steps[last_loop() - 1], inner = domain_.steps[last_loop()];
+    for (std::size_t k = 0; k < domain_.operands; ++k) {
+      memory[k] = nullptr;
+      if (!lies_across(kernel_, domain_, k)) continue;
+      const std::size_t size = size_of(kernel_.operands[k].dtype);
+      memory[k] = scratch.take<char>(turned_rows * turned_columns * size);
+      inner[k] = static_cast<int64_t>(size);
+      outer[k] = turned_columns * inner[k];
+    }
+    for (; first < last; ++first) {
+      const int64_t row = first % blocks_of_plane() * turned_rows;
+      const int64_t rows = std::min(turned_rows, domain_.sizes[last_loop() - 1] - row);
+      Pointers start;
+      seek(domain_, domain_.rank - 2, first / blocks_of_plane(), start);
+      for (int64_t point = 0; point < row_length(); point += turned_columns) {
+        const int64_t points = std::min(turned_columns, row_length() - point);
+        Pointers pointers;
+        for (std::size_t k = 0; k < domain_.operands; ++k) {
+          const int64_t step = domain_.steps[last_loop()][k];
+          pointers[k] = start[k] + row * domain_.steps[last_loop() - 1][k] + point * step;
+          if (memory[k] == nullptr) continue;
+          transpose({.from = std::exchange(pointers[k], memory[k]),
+                     .from_step = step,
+                     .to = memory[k],
+                     .to_step = outer[k],
+                     .rows = rows,
+                     .columns = points},
+                    static_cast<std::size_t>(inner[k]));
+        }
+        code.function(code.self, {.pointers = pointers.data(),
+                                  .outer = outer.data(),
+                                  .inner = inner.data(),
+                                  .outer_size = rows,
+                                  .inner_size = points,
+                                  .scalars = launch.scalars.data(),
+                                  .status = launch.status});
+      }
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t last_loop() const { return static_cast<std::size_t>(domain_.rank - 1); }
+  [[nodiscard]] int64_t blocks_of_plane() const {
+    return (domain_.sizes[last_loop() - 1] + turned_rows - 1) / turned_rows;
+  }
+
+  const Kernel& kernel_;
+  const Domain& domain_;
+};
+
 }  // namespace
 
 void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& launch,
@@ -181,6 +257,12 @@ void run_elementwise(const Kernel& kernel, const StageCode& code, const Launch& 
   const int64_t rows = domain.count(0, domain.rank - 1);
   const int64_t points = domain.sizes[static_cast<std::size_t>(domain.rank - 1)];
   const int64_t grain = grain_of(kernel);
+  if (const TurnedRows turned(kernel, domain); turned.are_there()) {
+    split(turned.blocks(), std::max<int64_t>(grain / (turned_rows * turned.row_length()), 1),
+          launch.threads,
+          [&](int64_t first, int64_t last) { turned.run(code, launch, first, last); });
+    return;
+  }
   const RepeatedRows repeated(kernel, domain);
   if (repeated.are_there()) {
     split(rows, std::max<int64_t>(grain / points, 1), launch.threads,

@@ -125,6 +125,21 @@ TEST_CASE("vectors run across rows that lie side by side", "[jit][lowering]") {
               "u = cast s dtype=f64 weak=false; v = add t u; return v") == Order::lanes);
 }
 
+TEST_CASE("elementwise inputs that lie across the rows are turned on a host", "[jit][lowering]") {
+  const DeviceLimits host = {.rows_of_vectors = 16};
+  const auto inner = [&](const std::string& input, const DeviceLimits& limits) {
+    return kernel_of(input + " = input; y = exp x; z = sin y; return z", limits).operands[0].inner;
+  };
+  const std::string across = "x: f32[20, 40] strides=[1, 20]";
+  CHECK(inner(across, host) == StrideClass::one);
+  CHECK(inner(across, {}) == StrideClass::any);
+  CHECK(inner("x: f32[20, 7] strides=[1, 20]", host) == StrideClass::any);
+  CHECK(inner("x: f32[20, 40] strides=[2, 40]", host) == StrideClass::any);
+  // One op alone has native loops.
+  CHECK(kernel_of(across + " = input; y = exp x; return y", host).operands[0].inner ==
+        StrideClass::any);
+}
+
 TEST_CASE("a power by a known number takes the instructions for that number", "[jit][lowering]") {
   const auto power = [](const std::string& exponent, int times = 1) {
     std::string text = "x: f32[8] = input; e: f32[] = constant " + exponent + "; y0 = neg x; ";

@@ -53,6 +53,12 @@ StrideClass class_of(const std::vector<int64_t>& strides, std::size_t axis) {
   return strides[axis] == 1 ? StrideClass::one : StrideClass::any;
 }
 
+/// The same of an input, one that is turned if it lies across the rows.
+StrideClass class_turned(const std::vector<int64_t>& strides, std::size_t axis) {
+  const bool lies_across = axis > 0 && strides[axis - 1] == 1 && strides[axis] > 1;
+  return lies_across ? StrideClass::one : class_of(strides, axis);
+}
+
 template <class F>
 void for_each_index(const std::vector<int64_t>& sizes, F body) {
   std::vector<int64_t> index(sizes.size(), 0);
@@ -148,7 +154,7 @@ std::vector<int64_t> joined(std::initializer_list<std::vector<int64_t>> lists) {
 
 template <class T>
 void check_product(RandomNumbers& numbers, const std::vector<int64_t>& sizes, const Layout& a,
-                   const Layout& b, const Layout& out, bool is_specialised) {
+                   const Layout& b, const Layout& out, bool is_specialised, bool turns = false) {
   auto x = numbers.reals<T>(a.span), y = numbers.reals<T>(b.span);
   std::vector<T> expected(static_cast<std::size_t>(out.span), T(77));
   for_each_index(sizes, [&](const std::vector<int64_t>& index) {
@@ -157,10 +163,12 @@ void check_product(RandomNumbers& numbers, const std::vector<int64_t>& sizes, co
                        y[static_cast<std::size_t>(at(index, b.strides))]);
   });
   const std::size_t last = sizes.empty() ? 0 : sizes.size() - 1;
+  const auto class_of_input = [turns](const Layout& layout, std::size_t axis) {
+    return turns ? class_turned(layout.strides, axis) : class_of(layout.strides, axis);
+  };
   for (const bool with_loops : {false, true}) {
-    const Kernel kernel =
-        product(dtype_of<T>(), class_of(a.strides, last), class_of(b.strides, last),
-                class_of(out.strides, last), with_loops);
+    const Kernel kernel = product(dtype_of<T>(), class_of_input(a, last), class_of_input(b, last),
+                                  class_of(out.strides, last), with_loops);
     // Kernels that differ in their loops alone would share an entry.
     clear_executables();
     for (const int threads : {1, 2, 3}) {
@@ -208,6 +216,25 @@ TEST_CASE("short rows become long ones beside operands that repeat", "[loop_nest
     check_product<double>(numbers, sizes, other, packed, packed, true);
     check_product<int16_t>(numbers, sizes, other, other, packed, false);
     check_product<float>(numbers, sizes, packed, other, {{5, 15, 1}, 13500}, false);
+  }
+}
+
+TEST_CASE("inputs that lie across the rows are turned", "[loop_nest]") {
+  RandomNumbers numbers(10);
+  for (const int64_t rows : {2, 16, 33, 200}) {
+    for (const int64_t columns : {3, 64, 130}) {
+      const std::vector<int64_t> sizes = {3, rows, columns};
+      const int64_t plane = rows * columns;
+      const Layout packed = {{plane, columns, 1}, 3 * plane},
+                   across = {{plane, 1, rows}, 3 * plane}, apart = {{1, 3, 3 * rows}, 3 * plane},
+                   in_planes = {{0, 1, rows + 5}, plane + 5 * columns};
+      for (const Layout& other : {packed, across, apart, in_planes}) {
+        CAPTURE(sizes, other.strides);
+        check_product<float>(numbers, sizes, across, other, packed, false, true);
+        check_product<double>(numbers, sizes, other, in_planes, packed, true, true);
+        check_product<int16_t>(numbers, sizes, other, across, across, false, true);
+      }
+    }
   }
 }
 

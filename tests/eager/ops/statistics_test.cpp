@@ -70,15 +70,15 @@ TEST_CASE("what reductions give does not depend on how their operand lies", "[ea
     Tensor whole = reshape(dtype == boolean ? i > 490 : cast(i, dtype), {9, 40, 70});
     if (dtype == f32) whole = where(whole == 7, std::nanf(""), whole * 0.1F);
     const auto part = [&](const Range& range) { return slice(whole, 2, range); };
-    const std::vector<Tensor> operands = {whole,
-                                          permute(whole, {2, 1, 0}),
-                                          permute(whole, {1, 2, 0}),
-                                          permute(part({.start = 3, .stop = 50}), {0, 2, 1}),
-                                          transpose(part({.step = 2}), 0, 2),
-                                          flip(permute(whole, {0, 2, 1}), 1),
-                                          expand(part({.stop = 1}), {9, 40, 70}),
-                                          permute(expand(slice(whole, 0, {.stop = 1}), {9, 40, 70}),
-                                                  {2, 0, 1})};
+    const std::vector<Tensor> operands = {
+        whole,
+        permute(whole, {2, 1, 0}),
+        permute(whole, {1, 2, 0}),
+        permute(part({.start = 3, .stop = 50}), {0, 2, 1}),
+        transpose(part({.step = 2}), 0, 2),
+        flip(permute(whole, {0, 2, 1}), 1),
+        expand(part({.stop = 1}), {9, 40, 70}),
+        permute(expand(slice(whole, 0, {.stop = 1}), {9, 40, 70}), {2, 0, 1})};
     for (const Tensor& x : operands) {
       const Tensor packed = copy(x);
       for (const Dims& axes : std::vector<Dims>{{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}}) {
