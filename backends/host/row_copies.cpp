@@ -16,6 +16,7 @@ void copy_run(char* apart, int64_t step, char* packed, int64_t count, int64_t si
                 static_cast<std::size_t>(count * size));
     return;
   }
+  if (step == 0 && !is_out) return spread(apart, size, 1, count, packed);
   const CopyApart copy = copy_apart_of(size);
   if (is_out)
     copy(packed, size, apart, step, count);
