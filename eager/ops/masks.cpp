@@ -10,6 +10,7 @@
 #include "eager/ops/family.h"
 #include "eager/ops/index.h"
 #include "eager/ops/join.h"
+#include "eager/ops/order_of_memory.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/trailing_axes.h"
 #include "eager/ops/view.h"
@@ -159,6 +160,11 @@ int64_t chosen_by(const Tensor& mask, std::optional<Integer> size, std::source_l
   return size ? int64_t{*size} : sum(mask).item<int64_t>(place);
 }
 
+Tensor expand_count(Inputs inputs, const Attrs& attrs) {
+  const KeepDims keep = attr<bool>(attrs, 1) ? KeepDims::yes : KeepDims::no;
+  return sum(cast(*inputs[0], boolean), attr<Dims>(attrs, 0), keep);
+}
+
 }  // namespace
 
 Tensor masked_select(const Tensor& x, const Tensor& mask, std::optional<Integer> size,
@@ -229,7 +235,9 @@ Tensor argwhere(const Tensor& x, std::optional<Integer> size, std::source_locati
 }
 
 Tensor count_nonzero(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return sum(cast(x, boolean), axes, keep);
+  const Dims all = normalize_axes("count_nonzero", axes.dims(), x.rank());
+  const auto [seen, reduced] = keep == KeepDims::yes ? Reduced{x, all} : in_order_of_memory(x, all);
+  return apply_at_once(expand_count, std::array{&seen}, {reduced, keep == KeepDims::yes});
 }
 
 std::span<const Op> masks_ops() {

@@ -64,6 +64,29 @@ TEST_CASE("nonzero and argwhere say where", "[eager][masks]") {
   CHECK(ints(nonzero(tensor({0.0, -0.0, -1.0}))[0]) == Ints{2});
 }
 
+TEST_CASE("what is not zero is counted in one pass, however it lies", "[eager][masks]") {
+  const Tensor whole = reshape(remainder(arange(30 * 40 * 50) * 7919, 11), {30, 40, 50});
+  for (const DType dtype : {f16, f32, i64, i8, boolean}) {
+    const Tensor x = cast(whole, dtype), turned = transpose(x, 0, 2),
+                 half = slice(x, 2, {.step = 2});
+    const auto expected = [](const Tensor& t, const Axes& axes) {
+      return sum(cast(copy(t), boolean), axes);
+    };
+    for (int call = 0; call < 3; ++call) {  // the code is made in the second
+      for (const Tensor& t : {x, turned, half}) {
+        CHECK(same_bits(count_nonzero(t), expected(t, {})));
+        CHECK(same_bits(count_nonzero(t, 1), expected(t, 1)));
+        CHECK(same_bits(count_nonzero(t, {-1, 1}), expected(t, {1, 2})));
+      }
+      CHECK(count_nonzero(turned, 0, keepdims).shape() == Shape{1, 40, 30});
+    }
+  }
+  CHECK(count_nonzero(tensor(3)).item<int>() == 1);
+  CHECK(count_nonzero(zeros({0, 2})).item<int>() == 0);
+  CHECK(count_nonzero(tensor({0.0, -0.0, std::nan("")})).item<int>() == 1);
+  CHECK_THROWS_WITH(count_nonzero(whole, 3), Catch::Contains("count_nonzero"));
+}
+
 TEST_CASE("masks of a known size are compiled, others run eagerly and say why", "[jit][masks]") {
   const auto f = compile([](const Tensor& x) {
     const Tensor chosen = masked_select(x, x > 0, 3);

@@ -66,7 +66,7 @@ TEST_CASE("positions over several axes count row by row", "[eager][reduce]") {
 TEST_CASE("what reductions give does not depend on how their operand lies", "[eager][reduce]") {
   constexpr int64_t bits = 0x2545f4914f6cdd1d;
   const Tensor i = remainder(arange(9 * 40 * 70) * bits, 1000) - 500;
-  for (const DType dtype : {f32, i64, boolean}) {
+  for (const DType dtype : {f32, i64, i16, boolean}) {
     Tensor whole = reshape(dtype == boolean ? i > 490 : cast(i, dtype), {9, 40, 70});
     if (dtype == f32) whole = where(whole == 7, std::nanf(""), whole * 0.1F);
     const auto part = [&](const Range& range) { return slice(whole, 2, range); };
@@ -82,7 +82,7 @@ TEST_CASE("what reductions give does not depend on how their operand lies", "[ea
     for (const Tensor& x : operands) {
       const Tensor packed = copy(x);
       for (const Dims& axes : std::vector<Dims>{{0}, {1}, {2}, {0, 1}, {0, 2}, {1, 2}, {0, 1, 2}}) {
-        for (Reduce* const reduce : {&max, &min, &sum, &prod, &any, &all})
+        for (Reduce* const reduce : {&max, &min, &sum, &prod, &any, &all, &count_nonzero})
           CHECK(same_bits(reduce(x, axes, KeepDims::no), reduce(packed, axes, KeepDims::no)));
         if (dtype != boolean) CHECK(same_bits(argmax(x, axes), argmax(packed, axes)));
       }
