@@ -4,8 +4,9 @@
 // those of a few keys side by side (sorting_network.h); long ones are sorted by all threads, one
 // after another.
 //
-// The first few are chosen without a sort: a buffer takes what is before the worst of the best
-// known so far, of which there is soon next to nothing, so that the line is read once.
+// The first ones are chosen without a sort: a buffer takes what is before the worst of the best
+// known so far, of which there is soon next to nothing, so that the line is read once. A few are
+// kept in order as they come.
 #include "backends/host/order.h"
 
 #include "backends/host/array.h"
@@ -208,7 +209,7 @@ struct ChooseFirst {
   using Stored = typename Elements<dtype>::Stored;
   using K = Key<dtype>;
   using Entry = Positioned<K>;
-  static constexpr int64_t at_once = 64;
+  static constexpr int64_t at_once = 64, few = 16;
 
   template <class Width>
   void operator()(Width width, const Stored* from, int64_t step, int64_t size, int64_t count,
@@ -233,18 +234,37 @@ struct ChooseFirst {
       }
       for (int64_t i = first; i < last; ++i) {
         const K key = keys[static_cast<std::size_t>(i - first)];
-        if (!is_bounded || key < bound) best->push_back({key, static_cast<uint32_t>(i)});
+        if (is_bounded && key >= bound) continue;
+        const Entry entry = {key, static_cast<uint32_t>(i)};
+        if (count > few) {
+          best->push_back(entry);
+          continue;
+        }
+        insert(entry, count, *best);
+        bound = best->back().key;
+        is_bounded = static_cast<int64_t>(best->size()) == count;
       }
       if (best->size() < room) continue;
       keep(count, *best);
       bound = best->back().key;
       is_bounded = true;
     }
+    if (count <= few) return;
     keep(count, *best);
     std::sort(best->begin(), best->end(), is_before<K>);
   }
 
  private:
+  /// Among the best ones, in order, of which none is of a later position.
+  static void insert(const Entry& entry, int64_t count, std::vector<Entry>& best) {
+    if (static_cast<int64_t>(best.size()) < count)
+      best.push_back(entry);
+    else
+      best.back() = entry;
+    for (std::size_t k = best.size() - 1; k > 0 && best[k - 1].key > entry.key; --k)
+      std::swap(best[k - 1], best[k]);
+  }
+
   /// The best ones, the last of them at the end.
   static void keep(int64_t count, std::vector<Entry>& best) {
     if (static_cast<int64_t>(best.size()) <= count) return;

@@ -85,9 +85,9 @@ TEST_CASE("topk gives the first ones in order, the first of equal ones", "[eager
   CHECK(ints(indices) == Ints{0, 2, 0, 1});
   CHECK(ints(topk(x, 1, 0, SortOrder::ascending).indices) == Ints{1, 0, 1, 1});
   CHECK(topk(x, 0).values.shape() == Shape{2, 0});
-  for (const DType dtype : {f32, f16, i64}) {
+  for (const DType dtype : {f32, f16, i64, i8}) {
     const Tensor long_line = random_values(dtype, {2, 5000}, 7);
-    for (const int64_t k : {1, 50, 600, 4999}) {
+    for (const int64_t k : {1, 5, 16, 17, 50, 600, 4999}) {
       for (const SortOrder order : {SortOrder::ascending, SortOrder::descending}) {
         CHECK(same_bits(topk(long_line, k, 1, order).indices,
                         slice(argsort(long_line, 1, order), 1, {0, k})));
