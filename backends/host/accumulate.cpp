@@ -65,8 +65,33 @@ inline void for_each_vector(const E* values, int64_t n, Lanes& lanes, E neutral,
   take_round(padded.data());
 }
 
-/// The extreme by the processor's own instruction, which ignores NaN and takes zeros for equal:
-/// false, and of no use, if there is a NaN or a lane's result is zero.
+/// The extreme by the processor's own instruction, which ignores NaN and takes zeros for equal.
+template <bool largest, class T, int bytes>
+inline VectorOf<T, bytes> quick_extreme(const VectorOf<T, bytes>& a, const VectorOf<T, bytes>& b) {
+  return {(largest ? a.value > b.value : a.value < b.value) ? a.value : b.value};
+}
+
+/// Takes n values by quick_extreme(). Sign bits of the result, any of them, say that there was a
+/// NaN: whether infinity - |x| is negative, in integers, because comparisons that are only
+/// remembered are costly.
+template <bool largest, class T, int count, int bytes>
+inline VectorOf<native::Bits<T>, bytes> take_extremes(const T* values, int64_t n,
+                                                      LaneVectors<T, count, bytes>& lanes,
+                                                      T neutral) {
+  using Bits = native::Bits<T>;
+  using U = Vector<Bits, bytes>;
+  constexpr Bits sign = Bits{1} << (sizeof(T) * 8 - 1);
+  constexpr Bits infinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
+  VectorOf<Bits, bytes> odd = {};
+  for_each_vector<T, count, bytes>(
+      values, n, lanes, neutral, [&odd](VectorOf<T, bytes>& lane, const VectorOf<T, bytes>& next) {
+        lane = quick_extreme<largest>(next, lane);
+        odd.value |= infinity - ((U)next.value & ~sign);
+      });
+  return odd;
+}
+
+/// The lanes' extremes: false, and of no use, if there is a NaN or a lane's result is zero.
 template <bool largest, class T, int count, int bytes>
 inline bool find_extremes(const T* values, int64_t n, LaneVectors<T, count, bytes>& lanes,
                           T neutral) {
@@ -74,26 +99,47 @@ inline bool find_extremes(const T* values, int64_t n, LaneVectors<T, count, byte
   using U = Vector<Bits, bytes>;
   constexpr Bits sign = Bits{1} << (sizeof(T) * 8 - 1);
   constexpr Bits infinity = std::bit_cast<Bits>(std::numeric_limits<T>::infinity());
-  // Sign bits of `odd` gather whether infinity - |x| is negative: integers, because comparisons
-  // that are only remembered are costly.
-  VectorOf<Bits, bytes> odd = {};
-  for_each_vector<T, count, bytes>(
-      values, n, lanes, neutral, [&odd](VectorOf<T, bytes>& lane, const VectorOf<T, bytes>& next) {
-        const auto& x = next.value;
-        lane.value = (largest ? x > lane.value : x < lane.value) ? x : lane.value;
-        odd.value |= infinity - ((U)x & ~sign);
-      });
+  VectorOf<Bits, bytes> odd = take_extremes<largest, T, count, bytes>(values, n, lanes, neutral);
   for (const auto& lane : lanes) {
     const U magnitude = (U)lane.value & ~sign;
     odd.value |= (infinity - magnitude) | (magnitude - 1);  // negative for NaN and for zero
   }
-  Bits any = 0;
-  for (int i = 0; i < bytes / static_cast<int>(sizeof(T)); ++i) any |= odd.value[i];
-  return (any & sign) == 0;
+  return (fold_vector<Combine::logical_or>(odd) & sign) == 0;
+}
+
+template <bool largest, class T, int bytes>
+inline T fold_quickly(const VectorOf<T, bytes>& lanes) {
+  if constexpr (bytes > 16) {
+    const auto halves = std::bit_cast<std::array<VectorOf<T, bytes / 2>, 2>>(lanes);
+    return fold_quickly<largest>(quick_extreme<largest>(halves[0], halves[1]));
+  } else {
+    T best = lanes.value[0];
+    for (int i = 1; i < bytes / static_cast<int>(sizeof(T)); ++i)
+      best = (largest ? lanes.value[i] > best : lanes.value[i] < best) ? lanes.value[i] : best;
+    return best;
+  }
+}
+
+/// The extreme of all values, from lanes that are neutral: false, and of no use, if there is a NaN
+/// or it is zero.
+template <bool largest, class T, int count, int bytes>
+inline bool find_extreme(const T* values, int64_t n, LaneVectors<T, count, bytes> lanes, T neutral,
+                         T& extreme) {
+  using Bits = native::Bits<T>;
+  constexpr Bits sign = Bits{1} << (sizeof(T) * 8 - 1);
+  const auto odd = take_extremes<largest, T, count, bytes>(values, n, lanes, neutral);
+  VectorOf<T, bytes> best = lanes[0];
+  for (const auto& lane : lanes) best = quick_extreme<largest>(lane, best);
+  extreme = fold_quickly<largest>(best);
+  return (fold_vector<Combine::logical_or>(odd) & sign) == 0 && extreme != T{0};
 }
 
 template <class T, int bytes>
 using LanesOf = LaneVectors<Held<T>, lane_count<T>, bytes>;
+
+template <Combine c, class T>
+inline constexpr bool is_float_extreme = native::Float<T> &&
+                                         (c == Combine::maximum || c == Combine::minimum);
 
 /// depends_on_order.
 template <Combine c, class T>
@@ -111,7 +157,7 @@ template <Combine c, class T, int bytes>
 inline LanesOf<T, bytes> take_values(const Held<T>* values, int64_t n,
                                      const LanesOf<T, bytes>& before) {
   LanesOf<T, bytes> lanes = before;
-  if constexpr (native::Float<T> && (c == Combine::maximum || c == Combine::minimum)) {
+  if constexpr (is_float_extreme<c, T>) {
     if (find_extremes<c == Combine::maximum, T, lane_count<T>, bytes>(values, n, lanes,
                                                                       neutral_of<c, T>())) {
       return lanes;
@@ -153,6 +199,12 @@ inline void accumulate_lanes(const LanePiece& piece, Held<T>* to) {
   Lanes lanes = neutral_lanes<c, T, bytes>();
   if (!piece.is_first) for_each_index<count>([&](auto v) { lanes[v] = V::load(to + v * step); });
   const auto* const values = static_cast<const Held<T>*>(piece.values);
+  if constexpr (is_float_extreme<c, T>) {
+    if (piece.is_first && piece.is_last &&
+        find_extreme<c == Combine::maximum, T, lane_count<T>, bytes>(values, piece.n, lanes,
+                                                                     neutral_of<c, T>(), to[0]))
+      return;
+  }
   if constexpr (has_runs<c, T>) {
     int64_t begin = 0;
     if (piece.is_first) {  // what joins neutral lanes stays as it is

@@ -153,6 +153,19 @@ TEST_CASE("extremes propagate NaN and order zeros; positions are the first", "[r
   spread.x[4097] = spread.x[4096 + 65] = spread.x[9000] = 7;
   spread.x[130] = spread.x[131] = spread.x[8000] = 2;
   cases.push_back(spread);
+  Case zeros = {std::vector<float>(500, -1.0F), 0.0F, -1, 3, 0};
+  zeros.x[3] = zeros.x[250] = -0.0F;
+  zeros.x[401] = 0.0F;
+  cases.push_back(zeros);
+  zeros.x[401] = -0.0F;
+  zeros.maximum = -0.0F;
+  cases.push_back(zeros);
+  for (const std::size_t at : {0, 77, 499}) {
+    Case not_a_number = {std::vector<float>(500, infinity), nan_value, nan_value, 0, 0};
+    not_a_number.x[at] = -nan_value;
+    not_a_number.arg_maximum = not_a_number.arg_minimum = static_cast<int64_t>(at);
+    cases.push_back(not_a_number);
+  }
   for (Case& c : cases) {
     const auto n = static_cast<int64_t>(c.x.size());
     for (const auto kind : {Device::Kind::cpu, Device::Kind::reference}) {
