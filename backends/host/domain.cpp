@@ -48,14 +48,12 @@ bool is_used(const Kernel& kernel, std::size_t k, Stage::Level level) {
 }
 
 /// The first operand whose steps along the innermost loop are not of its class, or -1.
-int first_misfit(const Kernel& kernel, const Launch& launch, const Domain& domain,
-                 const Steps& steps) {
-  const Steps& reduced_steps = domain.reduced_steps;
+int first_misfit(const Kernel& kernel, const Launch& launch, const Steps& steps,
+                 const Steps& reduced_steps) {
   for (std::size_t k = 0; k < kernel.operands.size(); ++k) {
     const Operand& operand = kernel.operands[k];
     if (operand.role == Role::scalar || fits(operand, steps[k])) continue;
     if (kernel.order == Order::turned && reduced_steps[k] != 0 && steps[k] != 0) continue;
-    if (lies_across(kernel, domain, k)) continue;
     if (kernel.order == Order::across && operand.role == Role::scratch) continue;
     if (operand.inner == StrideClass::one && walks_apart(kernel, launch, k)) continue;
     const bool lies_along = reduced_steps[k] == unit_of(operand) && operand.role == Role::input;
@@ -128,15 +126,25 @@ void append_single_point(const Kernel& kernel, Domain& domain) {
     domain.steps[loop][k] = step_of_class(kernel.operands[k]);
 }
 
+/// Of Order::none all of them may lie across the rows. `first` is the first.
+[[gnu::noinline]] void check_misfits(const Kernel& kernel, const Domain& domain, const Steps& inner,
+                                     std::size_t first) {
+  for (std::size_t k = first; k < domain.operands; ++k) {
+    const Operand& operand = kernel.operands[k];
+    if (operand.role == Role::scalar || fits(operand, inner[k]) || lies_across(kernel, domain, k))
+      continue;
+    reject(kernel, fmt::format("operand {} has an innermost step of {}", k, inner[k]));
+  }
+}
+
 void check_innermost(const Kernel& kernel, const Launch& launch, const Domain& domain) {
   const bool is_row_loop = kernel.order != Order::lanes;
   if (!is_row_loop && domain.reduced_size <= 1) return;
   const Steps& inner =
       is_row_loop ? domain.steps[static_cast<std::size_t>(domain.rank - 1)] : domain.reduced_steps;
-  const int misfit = first_misfit(kernel, launch, domain, inner);
-  if (misfit < 0) return;
-  reject(kernel, fmt::format("operand {} has an innermost step of {}", misfit,
-                             inner[static_cast<std::size_t>(misfit)]));
+  const int misfit = first_misfit(kernel, launch, inner, domain.reduced_steps);
+  if (misfit >= 0) [[unlikely]]
+    check_misfits(kernel, domain, inner, static_cast<std::size_t>(misfit));
 }
 
 }  // namespace

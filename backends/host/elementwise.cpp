@@ -183,7 +183,7 @@ class TurnedRows {
   TurnedRows(const Kernel& kernel, const Domain& domain) : kernel_(kernel), domain_(domain) {}
 
   [[nodiscard]] bool are_there() const {
-    for (std::size_t k = 0; k < domain_.operands; ++k) {
+    for (std::size_t k = 0; domain_.rank > 1 && k < domain_.operands; ++k) {
       if (lies_across(kernel_, domain_, k)) return true;
     }
     return false;
