@@ -11,6 +11,7 @@
 #include "core/word.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace nitinol::host {
@@ -30,6 +31,9 @@ struct Rectangle {
 /// alone as long as else (AMD Zen 4, November 2026).
 constexpr double streamed_bytes = 8 << 20;
 
+/// Elements that are repeated so often are written by a few instructions each; others by vectors.
+constexpr int64_t most_repeats = 8;
+
 // By value, which no store through a char* may change: else its numbers are read for each element.
 template <class T>
 void copy_strided(Rectangle piece) {
@@ -41,6 +45,20 @@ void copy_strided(Rectangle piece) {
       std::memcpy(&value, from + j * piece.from_inner, sizeof(T));
       std::memcpy(to + j * piece.to_inner, &value, sizeof(T));
     }
+  }
+}
+
+/// Each `columns` times.
+template <class T>
+void repeat_elements(const Rectangle& piece) {
+  constexpr int64_t at_once = 512;
+  std::array<T, at_once> elements;
+  const Gather gather = gather_of(dtype_of<T>());
+  for (int64_t i = 0; i < piece.rows; i += at_once) {
+    const int64_t n = std::min(at_once, piece.rows - i);
+    gather(piece.from + i * piece.from_outer, piece.from_outer, elements.data(), n);
+    spread(reinterpret_cast<const char*>(elements.data()), sizeof(T), n, piece.columns,
+           piece.to + i * piece.to_outer);
   }
 }
 
@@ -68,6 +86,9 @@ void copy_piece(const Rectangle& piece) {
                .is_streamed = piece.is_streamed},
               sizeof(T));
     if (piece.is_streamed) finish_streams();
+  } else if (piece.from_inner == 0 && piece.to_inner == size &&
+             piece.to_outer == piece.columns * size && piece.columns <= most_repeats) {
+    repeat_elements<T>(piece);
   } else if (piece.to_inner == size) {
     const Gather gather = gather_of(dtype_of<T>());  // one number, and some steps, by vectors
     for (int64_t i = 0; i < piece.rows; ++i) {

@@ -261,6 +261,31 @@ TEST_CASE("copies move any strides", "[loop_nest]") {
   }
 }
 
+TEST_CASE("elements are repeated wherever they lie", "[loop_nest]") {
+  RandomNumbers numbers(11);
+  for (const int64_t times : {2, 3, 8, 9}) {
+    for (const int64_t step : {1, 2, -1, 30}) {
+      constexpr int64_t rows = 3, columns = 700;
+      const int64_t span = 32 * rows * columns;
+      auto x = numbers.reals<float>(span);
+      std::vector<float> result(static_cast<std::size_t>(rows * columns * times)), expected;
+      const int64_t first = step < 0 ? span - 1 : 0, row_step = step == 30 ? 1 : step * columns;
+      for (int64_t i = 0; i < rows; ++i) {
+        for (int64_t j = 0; j < columns; ++j) {
+          const int64_t at = first + i * row_step + j * step;
+          expected.insert(expected.end(), static_cast<std::size_t>(times),
+                          x[static_cast<std::size_t>(at)]);
+        }
+      }
+      const Call call = {.buffers = {x.data() + first, result.data()},
+                         .sizes = {rows, columns, times},
+                         .strides = {row_step, step, 0, columns * times, times, 1}};
+      call.run(copy(f32, StrideClass::zero, StrideClass::one));
+      CHECK(result == expected);
+    }
+  }
+}
+
 TEST_CASE("half precision operands compute in float and round once", "[loop_nest]") {
   for (const int64_t n : {1, 7, 512, 513, 2000}) {
     std::vector<uint16_t> x(static_cast<std::size_t>(n)), y(x), results[2];
