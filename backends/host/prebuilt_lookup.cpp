@@ -1,6 +1,7 @@
 // Rows, or elements, that indices name: a copy of each row where the index stays the same along the
 // innermost loop, else an element at a time.
 
+#include "backends/host/convert.h"
 #include "backends/host/indices.h"
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
@@ -66,6 +67,10 @@ bool look_up(const Line& line) {
     const char* const from = line.from + row * line.row_bytes;
     if (line.from_step == size && line.to_step == size) {
       copy_bytes(line.to, from, static_cast<std::size_t>(line.points * size));
+      return true;
+    }
+    if (line.to_step == size) {
+      gather_of(dtype_of<T>())(from, line.from_step, line.to, line.points);
       return true;
     }
     for (int64_t i = 0; i < line.points; ++i)
