@@ -13,40 +13,62 @@
 namespace nitinol {
 namespace math {
 
-/// `y` as an element of the type of `like`.
-template <Lane X, Lane Y>
-constexpr X converted_like(X like, Y y) {
-  if constexpr (std::is_same_v<Element<X>, void>)
-    return convert(y, like.type);
-  else
-    return convert<Element<X>>(y);
-}
-
 /// Of the native types: those whose values are all f32 numbers.
 template <class T>
 inline constexpr bool is_exact_in_float = sizeof(T) <= 2 || std::is_same_v<T, float>;
-template <>
-inline constexpr bool is_exact_in_float<void> = false;
+
+/// Without the lowest `count` bits, rounded to odd: where any of them was set, the last one kept
+/// is.
+template <int count, Lane X>
+constexpr X to_odd(X bits) {
+  constexpr int64_t rest = (int64_t{1} << count) - 1;
+  return (bits | ((bits & rest) + rest)) & ~rest;
+}
+
+/// 16 digits, so that no denormal f32 that matters to a bf16 is rounded again.
+template <Lane X>
+constexpr auto odd_float_of_double(X value) {
+  return convert<float>(bitcast<double>(to_odd<37>(bitcast<uint64_t>(value))));
+}
+
+/// Of a 32-bit integer. The smallest one, which has no |value|, is exact too.
+template <Lane X>
+constexpr auto odd_float_of_int(X value) {
+  return convert<float>(select(abs(value) < (1 << 24), value, to_odd<8>(value)));
+}
+
+/// Of a 64-bit integer. Vector units convert none: each half becomes the last bits of a double.
+template <Lane X>
+constexpr auto odd_float_of_long(X value, bool is_signed) {
+  const auto digits = select(abs(value) < (int64_t{1} << 53), value, to_odd<11>(value));
+  const auto bits = bitcast<uint64_t>(digits);
+  const auto low = bitcast<double>((bits & 0xffffffff) | std::bit_cast<uint64_t>(0x1p52));
+  const double lowest = is_signed ? 0x1p63 : 0;
+  const auto high = bitcast<double>((bits >> 32) ^ std::bit_cast<uint64_t>(0x1p84 + lowest));
+  return odd_float_of_double((high - (0x1p84 + lowest + 0x1p52)) + low);
+}
 
 }  // namespace math
 
-/// `value` as f32, such that rounding that to f16 or bf16 rounds `value` once: to odd. Of the two
-/// f32 numbers beside a value that is none, that whose last bit is set (S. Boldo, G. Melquiond,
-/// "Emulation of FMA and correctly rounded sums", 2008).
+/// `value` as f32, such that rounding that to f16 or bf16 rounds `value` once: what has more digits
+/// than f32, or than 16, is rounded to odd before (S. Boldo, G. Melquiond, "Emulation of FMA and
+/// correctly rounded sums", 2008). By the bits of one width: vector units know few conversions, and
+/// compilers few of their conditions.
 template <Lane X>
 constexpr auto to_odd_float(X value) {
-  if constexpr (math::is_exact_in_float<Element<X>>) {
+  using T = Element<X>;
+  if constexpr (std::is_same_v<T, void>) {
+    if (is_float(value.type)) return math::odd_float_of_double(value);
+    if (size_of(value.type) == 4) return math::odd_float_of_int(value);
+    return math::odd_float_of_long(value, is_signed_integer(value.type));
+  } else if constexpr (math::is_exact_in_float<T>) {
     return convert<float>(value);
+  } else if constexpr (std::is_same_v<T, double>) {
+    return math::odd_float_of_double(value);
+  } else if constexpr (sizeof(T) == 4) {
+    return math::odd_float_of_int(value);
   } else {
-    const auto nearest = convert<float>(value);
-    const auto bits = bitcast<uint32_t>(nearest);
-    const X back = math::converted_like(value, nearest);
-    const auto is_above = value < back, is_below = back < value;
-    const auto is_positive = math::small_constant(value, 0) < value;
-    const auto is_away = (is_above & is_positive) | (is_below & !is_positive);
-    const auto is_even = (bits & 1) == 0;
-    const auto odd = select(is_away, bits - 1, bits + 1);
-    return bitcast<float>(select((is_above | is_below) & is_even, odd, bits));
+    return math::odd_float_of_long(value, std::is_signed_v<T>);
   }
 }
 
