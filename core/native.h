@@ -104,16 +104,31 @@ requires(sizeof(T) < 8) constexpr T mul_high(T a, T b) {
   return static_cast<T>(static_cast<Double>(a) * static_cast<Double>(b) >> (sizeof(T) * 8));
 }
 
+/// Whether all values of To are also values of From and of int32_t.
+template <class To, class From>
+inline constexpr bool fits_between = sizeof(To) < 4 ||
+                                     (std::is_same_v<To, int32_t> && std::is_same_v<From, double>);
+
 /// Float to integer: only values in range reach the cast, which is undefined for others.
 template <Int To, Float From>
 constexpr To saturate(From a) {
-  constexpr auto bound = static_cast<From>(Bits<To>{1} << (sizeof(To) * 8 - 1));
-  constexpr From low = std::is_signed_v<To> ? -bound : From{0};
-  constexpr From high = std::is_signed_v<To> ? bound : 2 * bound;
-  const bool fits = (a >= low) & (a < high);
-  const To inside = static_cast<To>(fits ? a : From{0});
-  return a >= high ? std::numeric_limits<To>::max()
-                   : (a < low ? std::numeric_limits<To>::min() : inside);
+  using Limits = std::numeric_limits<To>;
+  if constexpr (fits_between<To, From>) {
+    // The least of vector code: conditions and selects of one width. All ask for `a`: g++ 12 makes
+    // more of them where one looks at what another selected.
+    constexpr auto low = static_cast<From>(Limits::min()), high = static_cast<From>(Limits::max());
+    const From number = a == a ? a : From{0};
+    const From above = a < low ? low : number;
+    const From inside = high < a ? high : above;
+    return static_cast<To>(static_cast<int32_t>(inside));
+  } else {
+    constexpr auto bound = static_cast<From>(Bits<To>{1} << (sizeof(To) * 8 - 1));
+    constexpr From low = std::is_signed_v<To> ? -bound : From{0};
+    constexpr From high = std::is_signed_v<To> ? bound : 2 * bound;
+    const bool fits = (a >= low) & (a < high);
+    const To inside = static_cast<To>(fits ? a : From{0});
+    return a >= high ? Limits::max() : (a < low ? Limits::min() : inside);
+  }
 }
 
 template <class To, class From>

@@ -10,6 +10,7 @@
 #include <llvm/IR/Intrinsics.h>
 #include <llvm/IR/Module.h>
 
+#include <cmath>
 #include <string>
 
 namespace nitinol::cpu {
@@ -251,6 +252,28 @@ class InstructionEmitter {
     return ir_.CreateSub(high, ir_.CreateAdd(if_negative(a_, b_), if_negative(b_, a_)));
   }
 
+  /// As native::saturate.
+  [[nodiscard]] Value* saturated() const {
+    llvm::FixedVectorType* const to = vector(type_);
+    const bool is_signed = is_signed_integer(type_);
+    const bool fits_between =
+        size_of(type_) < 4 || (type_ == ScalarType::i32 && from_ == ScalarType::f64);
+    if (!fits_between) {
+      return ir_.CreateIntrinsic(
+          is_signed ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
+          {to, a_->getType()}, {a_});
+    }
+    const double values = std::ldexp(1.0, static_cast<int>(bits_in(type_)));
+    const double least = is_signed ? -values / 2 : 0;
+    llvm::Constant* const low = llvm::ConstantFP::get(a_->getType(), least);
+    llvm::Constant* const high = llvm::ConstantFP::get(a_->getType(), least + values - 1);
+    llvm::Constant* const zero = llvm::Constant::getNullValue(a_->getType());
+    Value* const number = ir_.CreateSelect(ir_.CreateFCmpOEQ(a_, a_), a_, zero);
+    Value* const above = ir_.CreateSelect(ir_.CreateFCmpOLT(number, low), low, number);
+    Value* const inside = ir_.CreateSelect(ir_.CreateFCmpOLT(high, above), high, above);
+    return ir_.CreateSExtOrTrunc(ir_.CreateFPToSI(inside, vector(ScalarType::i32)), to);
+  }
+
   [[nodiscard]] Value* convert() const {
     llvm::FixedVectorType* const to = vector(type_);
     if (type_ == from_) return a_;
@@ -264,11 +287,7 @@ class InstructionEmitter {
       }
       return is_signed_integer(from_) ? ir_.CreateSIToFP(a_, to) : ir_.CreateUIToFP(a_, to);
     }
-    if (is_float(from_)) {
-      return ir_.CreateIntrinsic(
-          is_signed_integer(type_) ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat,
-          {to, a_->getType()}, {a_});
-    }
+    if (is_float(from_)) return saturated();
     return is_signed_integer(from_) ? ir_.CreateSExtOrTrunc(a_, to) : ir_.CreateZExtOrTrunc(a_, to);
   }
 
