@@ -26,4 +26,9 @@ uint64_t to_bits(T value) {
     return std::bit_cast<native::Bits<T>>(value);
 }
 
+/// The number of these bits; rounded if it has more digits.
+inline double double_of_bits(ScalarType type, uint64_t bits) {
+  return with_type(type, [&]<class T>(T) { return static_cast<double>(from_bits<T>(bits)); });
+}
+
 }  // namespace nitinol

@@ -1,10 +1,9 @@
 #include "core/formula.h"
 
+#include "core/bits.h"
 #include "core/host_access.h"
 #include "core/loops.h"
 #include "core/math.h"
-
-#include <bit>
 
 namespace nitinol {
 
@@ -47,11 +46,10 @@ NodeFormula formula_of(const Graph& graph, const Node& node) {
   const Node& last = graph[node.inputs.back()];
   const DType dtype = last.spec.dtype;
   const bool is_known = last.kind == Node::Kind::constant && last.spec.shape.empty();
-  if (!is_known || (dtype != f32 && dtype != f64)) return usual;
-  const uint64_t bits = first_element(last.constant);
-  const double value = dtype == f64 ? std::bit_cast<double>(bits)
-                                    : double{std::bit_cast<float>(static_cast<uint32_t>(bits))};
-  const Emit emit = formula.loops_at(compute_type(dtype), value).emit;
+  const ScalarType type = compute_type(dtype);
+  if (!is_known || type != stored_type(dtype)) return usual;
+  const double value = double_of_bits(type, first_element(last.constant));
+  const Emit emit = formula.loops_at(type, value).emit;
   return emit != nullptr ? NodeFormula{emit, node.inputs.size() - 1} : usual;
 }
 

@@ -14,6 +14,7 @@
 #include "core/math/half.h"
 #include "core/math/hyperbolic.h"
 #include "core/math/hypot.h"
+#include "core/math/integer_pow.h"
 #include "core/math/inverse_hyperbolic.h"
 #include "core/math/inverse_trig.h"
 #include "core/math/lgamma.h"

@@ -19,6 +19,7 @@
 #include "backends/host/loop_nest.h"
 #include "backends/host/prebuilt_stages.h"
 #include "backends/host/transpose.h"
+#include "core/bits.h"
 #include "core/kernel.h"
 #include "core/parallel.h"
 #include "core/pick_loop.h"
@@ -270,13 +271,9 @@ class PrebuiltLoop final : public Executable {
     if (loops_at == nullptr || !is_same_everywhere(call, arguments_.back())) return usual;
     const Port& last = arguments_.back();
     const ScalarType type = compute_type(last.dtype);
-    std::array<char, sizeof(double)> bytes;
-    stage(call, last, 0, 0, bytes.data(), 1);
-    float narrow = 0;
-    double value = 0;
-    std::memcpy(&narrow, bytes.data(), sizeof(narrow));
-    std::memcpy(&value, bytes.data(), sizeof(value));
-    const LoopsAt found = loops_at(type, type == ScalarType::f64 ? value : double{narrow});
+    uint64_t bits = 0;
+    stage(call, last, 0, 0, &bits, 1);
+    const LoopsAt found = loops_at(type, double_of_bits(type, bits));
     return {.loop = found.loops.pick(),
             .is_streamed = found.emit != nullptr && can_be_streamed_,
             .status = call.status};

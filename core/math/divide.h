@@ -1,5 +1,4 @@
-// floor_divide and remainder with Python's signs, fmod with C's, for floats and integers; integer
-// powers.
+// floor_divide and remainder with Python's signs, fmod with C's, for floats and integers.
 //
 // Floats: q = trunc(a / b), r = a - q b by fma, which is exact while |a / b| is small enough for q
 // to be; the quotient's rounding may leave q one off, which the sign of r shows. The remainder of
@@ -146,44 +145,6 @@ constexpr X int_fmod(X a, X b) {
   return a % select(b == small_constant(a, 0), small_constant(a, 1), b);
 }
 
-/// Square and multiply over all bits of the exponent; unrolled, so that loops are vectorised.
-template <int bits, Lane X>
-constexpr X int_power(X base, X exponent) {
-  const X zero = small_constant(base, 0), one = small_constant(base, 1);
-  X result = one, square = base;
-  const auto step = [&](int bit) {
-    // square or 1, by a mask: a test of one bit is not vectorised either.
-    const X mask = zero - ((exponent >> small_constant(base, bit)) & one);
-    result = result * (((square ^ one) & mask) ^ one);
-    square = square * square;
-  };
-  [&]<std::size_t... k>(std::index_sequence<k...>) {
-    (step(static_cast<int>(k)), ...);
-  }
-  (std::make_index_sequence<bits>{});
-  // A negative exponent: base^-n is 0, but for 1 and -1, whose powers repeat.
-  const auto is_unit = (base == one) | (base == zero - one);
-  return select((exponent < zero) & !is_unit, zero, result);
-}
-
-template <Lane X>
-constexpr X int_power_of_width(X base, X exponent) {
-  if constexpr (std::is_same_v<Element<X>, void>) {
-    switch (size_of(base.type)) {
-      case 1:
-        return int_power<8>(base, exponent);
-      case 2:
-        return int_power<16>(base, exponent);
-      case 4:
-        return int_power<32>(base, exponent);
-      default:
-        return int_power<64>(base, exponent);
-    }
-  } else {
-    return int_power<static_cast<int>(8 * sizeof(Element<X>))>(base, exponent);
-  }
-}
-
 }  // namespace math
 
 /// floor(a / b) with NumPy's special cases. Floats: the floor of the exact quotient; from 2^24 (f64
@@ -213,12 +174,6 @@ constexpr X fmod(X a, X b) {
       a, [&](auto v) { return math::int_fmod(v, b); },
       [&](auto v) { return math::fmod_of<float>(v, b); },
       [&](auto v) { return math::fmod_of<double>(v, b); });
-}
-
-/// Integers: base^exponent modulo 2^width; 0 for a negative exponent, but for bases 1 and -1.
-template <Lane X>
-constexpr X integer_pow(X base, X exponent) {
-  return math::int_power_of_width(base, exponent);
 }
 
 }  // namespace nitinol

@@ -185,6 +185,8 @@ constexpr auto nonzero = [](auto x) {
 
 constexpr auto power = [](auto a, auto b) { return pow(a, b); };
 constexpr auto power_at = []<double y>(auto a) { return math::pow_at<y>(a); };
+constexpr auto integer_power = [](auto a, auto b) { return integer_pow(a, b); };
+constexpr auto integer_power_at = []<double y>(auto a) { return math::integer_pow_at<y>(a); };
 constexpr auto other_power = [](auto a, auto b) { return math::pow_of_others(a, b); };
 
 /// Whether one of the integers or bools is 0.
@@ -217,8 +219,8 @@ constexpr auto arithmetic = family<arithmetic_in_full>({
         [](auto a, auto b) { return fmod(a, b); }, "a - trunc(a / b) * b.")),
     with_loops_at<math::simple_exponents>(
         with_rule_at_once<pow_rule, true>(binary_op("pow", floating_types, power, "a to the power of b.")), floating_types, power_at, other_power),
-    binary_op("integer_pow", integer_types,
-        [](auto a, auto b) { return integer_pow(a, b); }, "a to the power of b, modulo 2^bits."),
+    with_loops_at<math::simple_integer_exponents>(
+        binary_op("integer_pow", integer_types, integer_power, "a to the power of b, modulo 2^bits."), integer_types, integer_power_at, integer_power),
     with_rule_at_once<maximum_rule>(binary_op("maximum", number_types, [](auto a, auto b) { return maximum(a, b); }, "The larger one.")),
     with_rule_at_once<minimum_rule>(binary_op("minimum", number_types, [](auto a, auto b) { return minimum(a, b); }, "The smaller one.")),
     with_rule(binary_op("copysign", floating_types,

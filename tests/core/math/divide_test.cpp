@@ -16,7 +16,6 @@ namespace {
 
 const auto quotient = [](auto a, auto b) { return floor_divide(a, b); };
 const auto rest = [](auto a, auto b) { return remainder(a, b); };
-const auto power = [](auto a, auto b) { return integer_pow(a, b); };
 
 template <class T>
 T python_remainder(T a, T b) {
@@ -71,16 +70,4 @@ TEMPLATE_TEST_CASE("integer division rounds down", "[core][math]", int8_t, uint8
   }
   CHECK(count_differences<T>(quotient, samples<T>(3000, 1), samples<T>(3000, 2)) == 0);
   CHECK(count_differences<T>(rest, samples<T>(3000, 1), samples<T>(3000, 2)) == 0);
-}
-
-TEST_CASE("integer powers wrap; negative exponents give 0 but for 1 and -1", "[core][math]") {
-  const std::vector<int32_t> a = {3, 2, 2, -1, -1, 1, 5, 0, 0, -3};
-  const std::vector<int32_t> b = {4, 31, 32, 7, -2, -9, -1, 0, -1, 3};
-  const std::vector<int32_t> want = {81, std::numeric_limits<int32_t>::min(), 0, -1, 1, 1, 0, 1, 0,
-                                     -27};
-  CHECK(run_loop<int32_t>(host_isa(), power, a, b) == want);
-  CHECK(count_differences<int64_t>(power, samples<int64_t>(2000, 1), samples<int64_t>(2000, 2)) ==
-        0);
-  CHECK(count_differences<uint8_t>(power, samples<uint8_t>(2000, 1), samples<uint8_t>(2000, 2)) ==
-        0);
 }

@@ -89,6 +89,24 @@ TEST_CASE("a view's exponents, rows of them, and results in place of them", "[op
   CHECK(same_bits(pow(x + 0, 2), square));
 }
 
+TEST_CASE("powers of integers are the same wherever the exponent comes from", "[ops][power]") {
+  const DType dtype = GENERATE(u8, i8, u16, i16, u32, i32, u64, i64);
+  const Tensor x = (arange(700) * 7919 - 350 * 7919).to(dtype);
+  for (const int exponent : {0, 1, 2, 3, 4, 5, 9, 70}) {
+    CAPTURE(name_of(dtype), exponent);
+    Tensor product = x * 0 + 1;
+    for (int k = 0; k < exponent; ++k) product = product * x;
+    CHECK(same_bits(pow(x, exponent), product));
+    CHECK(same_bits(pow(x, full({}, exponent, dtype)), product));
+    CHECK(same_bits(pow(x, full({700}, exponent, dtype)), product));
+    CHECK(same_bits(pow(x + 0, expand(full({1}, exponent, dtype), {700})), product));
+    const auto fixed = compile([exponent](const Tensor& v) { return pow(v * 1, exponent) + v; });
+    const auto given = compile([](const Tensor& v, const Tensor& e) { return pow(v * 1, e) + v; });
+    CHECK(same_bits(settle(fixed, x), product + x));
+    CHECK(same_bits(settle(given, x, full({700}, exponent, dtype)), product + x));
+  }
+}
+
 TEST_CASE("an integer has no negative power", "[ops][power]") {
   const Tensor x = tensor({1, 2, -3}), good = tensor({0, 2, 3}), bad = tensor({1, 2, -1});
   const auto says = Catch::StartsWith("pow: an integer to the power of a negative integer");
