@@ -14,6 +14,21 @@ bool is_identity(const Stage& stage, DType dtype) {
   return stage.program == program && stage.sinks[0].value == rounded.id;
 }
 
+std::optional<SignChange> sign_change_of(const Stage& stage, DType dtype) {
+  if (stage.sources.size() != 1 || stage.sinks.size() != 1) return {};
+  if (dtype != f16 && dtype != bf16) return {};
+  const auto is_only = [&](ScalarOp op) {
+    ScalarProgram program;
+    const Expr value = argument(program, ScalarType::f32, 0);
+    const Expr changed = emit(program, {.op = op, .type = value.type, .a = value.id});
+    const Expr rounded = rounded_to(dtype, changed);
+    return stage.program == program && stage.sinks[0].value == rounded.id;
+  };
+  if (is_only(ScalarOp::neg)) return SignChange::flip;
+  if (is_only(ScalarOp::abs)) return SignChange::drop;
+  return {};
+}
+
 std::unique_ptr<Executable> make_prebuilt(const Kernel& kernel) {
   if (kernel.order == Order::turned) return nullptr;
   if (kernel.order != Order::none) return make_prebuilt_reduction(kernel);

@@ -29,6 +29,7 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 namespace nitinol::host {
@@ -109,9 +110,9 @@ struct Call : StageCall {
 
 class PrebuiltLoop final : public Executable {
  public:
-  PrebuiltLoop(const Kernel& kernel, std::vector<Port> arguments, Port result)
+  PrebuiltLoop(const Kernel& kernel, Loop loop, std::vector<Port> arguments, Port result)
       : kernel_(kernel),
-        loop_(kernel.prebuilt.loops.pick()),
+        loop_(loop),
         check_(kernel.prebuilt.check.pick()),
         check_code_(check_code_of(kernel)),
         arguments_(std::move(arguments)),
@@ -549,6 +550,13 @@ Port port_of(const Kernel& kernel, uint16_t operand) {
           .gather = gather_of(o.dtype)};
 }
 
+/// Its elements as they are in memory, though they compute in f32.
+Port as_bits(Port port) {
+  port.dtype = u16;
+  port.gather = gather_of(u16);
+  return port;
+}
+
 }  // namespace
 
 std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel) {
@@ -566,8 +574,13 @@ std::unique_ptr<Executable> make_prebuilt_loop(const Kernel& kernel) {
     if (source.kind != Source::Kind::operand) return nullptr;
     arguments.push_back(port_of(kernel, source.index));
   }
-  return std::make_unique<PrebuiltLoop>(kernel, std::move(arguments),
-                                        port_of(kernel, stage.sinks.back().index));
+  const Port result = port_of(kernel, stage.sinks.back().index);
+  const std::optional<SignChange> change = sign_change_of(stage, result.dtype);
+  if (change && arguments[0].dtype == result.dtype)
+    return std::make_unique<PrebuiltLoop>(kernel, sign_loop_of(*change, result.dtype),
+                                          std::vector{as_bits(arguments[0])}, as_bits(result));
+  return std::make_unique<PrebuiltLoop>(kernel, kernel.prebuilt.loops.pick(), std::move(arguments),
+                                        result);
 }
 
 }  // namespace nitinol::host
