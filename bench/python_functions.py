@@ -6,7 +6,8 @@ where we are slower, over the width of the vocabulary.
 Each library runs in a process of its own, in turns; a figure is the least of the rounds, in
 microseconds, and a ratio above 1 means that PyTorch was faster. Worst rows come first. --edge 32
 shows what a call costs, --edge 4096 memory; with --gradients a row is a function's value and its
-gradient by every operand of floats. Needs PyTorch, and our package: PYTHONPATH=build/release/python,
+gradient by every operand of floats; with --transposed matrices lie column after column, and --dtype
+float16 is that of x, y and a row. Needs PyTorch, and our package: PYTHONPATH=build/release/python,
 or the wheel. Where PyTorch lives in another environment, --torch-python names its interpreter.
 """
 
@@ -41,11 +42,20 @@ ROWS = {
     "int.add": ("i + i",),
     "int.floor_divide": ("i // 7",),
     "int.remainder": ("i % 7",),
+    "int.square": ("i ** 2",),
+    "int.sum.0": ("T.sum(i, dim=0)", "T.sum(i, axis=0)"),
+    "int.max.1": ("T.amax(i, dim=1)", "T.max(i, axis=1)"),
+    "int.count": ("T.count_nonzero(i)",),
+    "f16.neg": ("-half",),
     "f16.mul": ("half * half",),
     "bf16.add": ("bfloat + bfloat",),
     "cast.f16": ("x.half()", "T.astype(x, T.float16)"),
     "cast.bf16": ("x.bfloat16()", "T.astype(x, T.bfloat16)"),
     "cast.f64": ("x.double()", "T.astype(x, T.float64)"),
+    "cast.int.bf16": ("i.bfloat16()", "T.astype(i, T.bfloat16)"),
+    "cast.int.f16": ("i.half()", "T.astype(i, T.float16)"),
+    "cast.i8": ("x.to(T.int8)", "T.astype(x, T.int8)"),
+    "cast.i16": ("x.to(T.int16)", "T.astype(x, T.int16)"),
     "cast.bool": ("mask.float()", "T.astype(mask, T.float32)"),
     "full": ("T.full((N, N), 2.0)",),
     "zeros": ("T.zeros((N, N))",),
@@ -148,6 +158,17 @@ def data(edge):
     }
 
 
+def arranged(values, options, cast):
+    """What options ask of these tensors of either library."""
+    for name in "x", "y", "positive", "fraction", "row":
+        values[name] = cast(values[name], options.dtype)
+    if options.transposed:
+        for name, value in values.items():
+            if len(value.shape) == 2 and name != "points":
+                values[name] = value.T
+    return values
+
+
 def microseconds(call):
     call()
     start = time.perf_counter()
@@ -167,6 +188,7 @@ def theirs(rows, options):
 
     torch.set_num_threads(options.threads)
     values = {name: torch.from_numpy(value) for name, value in data(options.edge).items()}
+    values = arranged(values, options, lambda value, dtype: value.to(getattr(torch, dtype)))
     values |= {"half": values["x"].half(), "bfloat": values["x"].bfloat16()}
     values |= {"T": torch, "N": options.edge}
     times = {}
@@ -194,6 +216,8 @@ def ours(rows, options):
 
     nitinol.set_num_threads(options.threads)
     values = {name: nitinol.asarray(value) for name, value in data(options.edge).items()}
+    cast = lambda value, dtype: nitinol.astype(value, getattr(nitinol, dtype))  # noqa: E731
+    values = arranged(values, options, cast)
     values |= {"half": nitinol.astype(values["x"], nitinol.float16)}
     values |= {"bfloat": nitinol.astype(values["x"], nitinol.bfloat16)}
     functions = {"T": nitinol, "C": nitinol.copy, "N": options.edge}
@@ -237,6 +261,12 @@ def main():
     )
     parser.add_argument("--gradients", action="store_true", help="value and gradient of each row")
     parser.add_argument(
+        "--transposed", action="store_true", help="matrices lie column after column"
+    )
+    parser.add_argument(
+        "--dtype", choices=["float16", "bfloat16", "float32", "float64"], default="float32"
+    )
+    parser.add_argument(
         "--torch-python", default=sys.executable, help="the interpreter that has PyTorch"
     )
     parser.add_argument("--child", choices=["torch", "nitinol"], help=argparse.SUPPRESS)
@@ -270,6 +300,9 @@ def main():
                 "--edge",
                 str(options.edge),
                 *["--gradients"] * options.gradients,
+                *["--transposed"] * options.transposed,
+                "--dtype",
+                options.dtype,
                 "--rows",
                 *rows,
             ]

@@ -1,7 +1,7 @@
 // Interpreter: the one noun through which layers hook into what a program does.
 //
-// `apply(op, ...)` infers the result's spec and calls current().run(...), with images that lie
-// channels last as views of what lies in memory (eager/channels_last.h). Eager's own interpreter,
+// `apply(op, ...)` infers the result's spec and calls current().run(...), with operands that lie in
+// another order than row-major as views of what lies in memory (eager/memory_order.h). Eager's own,
 // at the bottom, computes; a recorder runs the one below it and notes what happened. Then autograd
 // notes on a result of tracked operands how to go back. No folder includes another to hook in.
 #pragma once

@@ -5,7 +5,8 @@
 //
 // Order::none       Elementwise. One stage at Level::element runs at every point of the domain. The
 // innermost
-//                   loop dimension is the last one.
+//                   loop dimension is the last one. Whoever launches turns inputs whose elements
+//                   lie side by side along the one before it.
 // Order::lanes      The last loop dimension is the reduced one ("element" dimension), of length R;
 // those before it
 //                   are rows. Stages alternate: an element stage visits the R points of a row and

@@ -146,7 +146,7 @@ struct Op {
   DTypes accepts = any_dtype;
   bool is_predicate = false;  ///< elementwise with a boolean result whatever the inputs' dtype
   bool is_row_major = false;  ///< elementwise: the result lies in row-major order even where the
-                              ///< operands do not (eager/channels_last.h)
+                              ///< operands do not (eager/memory_order.h)
   Effect effect = Effect::none;
   Precision precision = Precision::given;
   std::span<const std::string_view> attr_names = {};
