@@ -10,7 +10,6 @@
 #include "eager/ops/family.h"
 #include "eager/ops/index.h"
 #include "eager/ops/join.h"
-#include "eager/ops/order_of_memory.h"
 #include "eager/ops/reduce.h"
 #include "eager/ops/trailing_axes.h"
 #include "eager/ops/view.h"
@@ -236,8 +235,7 @@ Tensor argwhere(const Tensor& x, std::optional<Integer> size, std::source_locati
 
 Tensor count_nonzero(const Tensor& x, const Axes& axes, KeepDims keep) {
   const Dims all = normalize_axes("count_nonzero", axes.dims(), x.rank());
-  const auto [seen, reduced] = keep == KeepDims::yes ? Reduced{x, all} : in_order_of_memory(x, all);
-  return apply_at_once(expand_count, std::array{&seen}, {reduced, keep == KeepDims::yes});
+  return apply_at_once(expand_count, std::array{&x}, {all, keep == KeepDims::yes});
 }
 
 std::span<const Op> masks_ops() {

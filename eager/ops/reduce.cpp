@@ -4,7 +4,6 @@
 #include "eager/infer.h"
 #include "eager/ops/family.h"
 #include "eager/ops/ops.h"
-#include "eager/ops/order_of_memory.h"
 
 #include <fmt/format.h>
 
@@ -232,15 +231,6 @@ Tensor accumulated(const Tensor& x) {
   return cast(x, is_unsigned(x.dtype()) ? u64 : i64);
 }
 
-/// Sum or product. In the order of memory a cast takes less, and of integers no order shows.
-Tensor accumulate(const Op& op, const Tensor& x, const Axes& axes, KeepDims keep) {
-  if (is_floating(x.dtype()) || keep == KeepDims::yes)
-    return reduce(op, accumulated(x), axes, keep);
-  const auto [seen, reduced] =
-      in_order_of_memory(x, normalize_axes(op.name, axes.dims(), x.rank()));
-  return reduce(op, accumulated(seen), reduced, keep);
-}
-
 /// x with the axes, sorted, as one: its last.
 Tensor joined_last(const Tensor& x, const Dims& axes) {
   Dims order;
@@ -266,11 +256,11 @@ Tensor arg_reduce(const Op& op, const Tensor& given, const Axes& over, KeepDims 
 }  // namespace
 
 Tensor sum(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return accumulate(reductions["sum"], x, axes, keep);
+  return reduce(reductions["sum"], accumulated(x), axes, keep);
 }
 
 Tensor prod(const Tensor& x, const Axes& axes, KeepDims keep) {
-  return accumulate(reductions["prod"], x, axes, keep);
+  return reduce(reductions["prod"], accumulated(x), axes, keep);
 }
 
 Tensor max(const Tensor& x, const Axes& axes, KeepDims keep) {
