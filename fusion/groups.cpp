@@ -167,6 +167,16 @@ bool sees_present_points(const Graph& graph, const Member& made, const std::vect
          squeezed(read->shape) == squeezed(present->shape) && squeezed(*read) == squeezed(*present);
 }
 
+/// Whether the reader, whose rows are lanes, visits each point of the producer once, seen through
+/// `maps`: then others may read what is made there, as it can be stored in rows.
+bool visits_all_once(const Group& reader, const Group& producer, const Shape& shape,
+                     const std::vector<Map>& maps) {
+  if (reader.order != Order::lanes || has_maps(producer) || !order_of_axes(shape, maps))
+    return false;
+  const std::optional<Access> seen = through(Access{shape, strides_of(shape), 0}, maps, f32);
+  return seen && reduced_axes_merge(reader, *seen);
+}
+
 /// The reader, elementwise, at the points of the producer's domain, if it reads all of `made`, or a
 /// value of each row, with axes in another order than that.
 std::optional<Group> in_order_of(const Graph& graph, const Group& producer, const Member& made,
@@ -182,7 +192,9 @@ std::optional<Group> in_order_of(const Graph& graph, const Group& producer, cons
   std::vector<Map> maps = {{.view = nullptr, .shape = along(points, back), .order = back}};
   maps.insert(maps.end(), made.maps.begin(), made.maps.end());
   const std::optional<Access> seen = through(Access{points, strides_of(points), 0}, maps, f32);
-  if (!seen || squeezed(seen->shape) != squeezed(producer.domain)) return std::nullopt;
+  if (!seen || squeezed(seen->shape) != squeezed(producer.domain) ||
+      !reduced_axes_merge(producer, *seen))
+    return std::nullopt;
   Group moved = reading.reader;
   for (Member& member : moved.members) member.maps = maps;
   return moved;
@@ -298,16 +310,13 @@ std::optional<Group> merged(const Graph& graph, const std::vector<Value>& bases,
     return unite(reader, producer, reads_elements ? Level::element : Level::row);
   const Shape& shape = graph[reading.made].spec.shape;
   if (!reads_elements || !all_have_shape(graph, producer, shape)) return std::nullopt;
-  // Each point is visited once, so that others may read what is made there.
-  const bool visits_all =
-      reader.order == Order::lanes && !has_maps(producer) && order_of_axes(shape, maps).has_value();
-  if (!visits_all && (has_checks(graph, producer) || !is_private(graph, uses, reading)))
+  maps.insert(maps.end(), reads.maps.begin(), reads.maps.end());
+  if (!visits_all_once(reader, producer, shape, maps) &&
+      (has_checks(graph, producer) || !is_private(graph, uses, reading)))
     return std::nullopt;
   Group moved = producer;
-  for (Member& member : moved.members) {
+  for (Member& member : moved.members)
     member.maps.insert(member.maps.end(), maps.begin(), maps.end());
-    member.maps.insert(member.maps.end(), reads.maps.begin(), reads.maps.end());
-  }
   return unite(reader, moved, Level::element);
 }
 
